@@ -1,0 +1,1 @@
+//! A tower layer that takes a failing target out at once and brings it back carefully.

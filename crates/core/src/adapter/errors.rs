@@ -1,0 +1,111 @@
+//! What an error means.
+
+use std::{error::Error, fmt, io, sync::Arc};
+
+use crate::{
+    Class, Reading, Refused,
+    error::{Classified, TimedOut, chain},
+};
+
+type Reader = dyn Fn(&(dyn Error + 'static)) -> Option<Reading> + Send + Sync;
+
+/// Reads errors: ours, `io::Error`, those of the crates whose features are on, and the user's own.
+#[derive(Clone, Default)]
+pub struct ErrorReader(Option<Arc<Reader>>);
+
+impl ErrorReader {
+    /// Asks `read` first for each error in the chain of sources, from the outside in.
+    pub fn new(
+        read: impl Fn(&(dyn Error + 'static)) -> Option<Reading> + Send + Sync + 'static,
+    ) -> Self {
+        Self(Some(Arc::new(read)))
+    }
+
+    /// The reading of an error. One that nobody knows is Transient and may have been processed.
+    pub fn read(&self, error: &(dyn Error + 'static)) -> Reading {
+        own(error)
+            .or_else(|| {
+                let user = self.0.as_deref()?;
+                chain(error).find_map(user)
+            })
+            // From the inside out: the innermost error that we know says most. A client's
+            // "connect" wraps the io error that caused it, so connecting is asked first.
+            .or_else(|| chain(error).find_map(connecting))
+            .or_else(|| chain(error).filter_map(foreign).last())
+            .unwrap_or_else(|| Reading::new(Class::Transient))
+    }
+}
+
+impl fmt::Debug for ErrorReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() {
+            "ErrorReader(custom)"
+        } else {
+            "ErrorReader(default)"
+        })
+    }
+}
+
+/// Errors of these crates: they say what they mean, whatever wraps them.
+pub(super) fn own(error: &(dyn Error + 'static)) -> Option<Reading> {
+    chain(error).find_map(|e| {
+        if let Some(classified) = e.downcast_ref::<Classified>() {
+            return Some(classified.reading().clone());
+        }
+        if e.is::<Refused>() {
+            return Some(Reading::new(Class::Refused));
+        }
+        if e.is::<TimedOut>() {
+            return Some(Reading::new(Class::Transient).timed_out(true));
+        }
+        None
+    })
+}
+
+/// The connection was never made: nothing was sent.
+fn connecting(error: &(dyn Error + 'static)) -> Option<Reading> {
+    #[cfg(feature = "hyper-util")]
+    if let Some(e) = error.downcast_ref::<hyper_util::client::legacy::Error>() {
+        if e.is_connect() {
+            return Some(Reading::new(Class::Transient).unprocessed(true));
+        }
+    }
+    let e = error.downcast_ref::<io::Error>()?;
+    matches!(
+        e.kind(),
+        io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::HostUnreachable
+            | io::ErrorKind::NetworkUnreachable
+            | io::ErrorKind::AddrNotAvailable
+    )
+    .then(|| Reading::new(Class::Transient).unprocessed(true))
+}
+
+fn foreign(error: &(dyn Error + 'static)) -> Option<Reading> {
+    #[cfg(feature = "tower")]
+    {
+        if error.is::<tower::timeout::error::Elapsed>() {
+            return Some(Reading::new(Class::Transient).timed_out(true));
+        }
+        if error.is::<tower::load_shed::error::Overloaded>() {
+            return Some(Reading::new(Class::Refused));
+        }
+    }
+    #[cfg(feature = "hyper")]
+    if let Some(e) = error.downcast_ref::<hyper::Error>() {
+        // Cancelled in hyper's sense: the connection closed before this request was written.
+        return Some(
+            Reading::new(Class::Transient)
+                .timed_out(e.is_timeout())
+                .unprocessed(e.is_canceled()),
+        );
+    }
+    #[cfg(feature = "h2")]
+    if let Some(e) = error.downcast_ref::<h2::Error>() {
+        // RFC 9113 8.7: a refused stream was not processed.
+        let refused = e.reason() == Some(h2::Reason::REFUSED_STREAM);
+        return Some(Reading::new(Class::Transient).unprocessed(refused));
+    }
+    let e = error.downcast_ref::<io::Error>()?;
+    Some(Reading::new(Class::Transient).timed_out(e.kind() == io::ErrorKind::TimedOut))
+}

@@ -1,0 +1,84 @@
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use http_body::{Body, Frame, SizeHint};
+use pin_project_lite::pin_project;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::{
+    BoxError,
+    error::{TimeLimit, TimedOut},
+};
+
+pin_project! {
+    /// A response body that must end in time.
+    ///
+    /// When its limit runs out it yields one [`TimedOut`] error and ends.
+    #[derive(Debug)]
+    pub struct TimedBody<B> {
+        #[pin]
+        inner: B,
+        #[pin]
+        sleep: Option<Sleep>,
+        limit: Duration,
+        done: bool,
+    }
+}
+
+impl<B> TimedBody<B> {
+    pub(super) fn new(inner: B, until: Option<Instant>, limit: Duration) -> Self {
+        Self {
+            inner,
+            sleep: until.map(sleep_until),
+            limit,
+            done: false,
+        }
+    }
+}
+
+impl<B> Body for TimedBody<B>
+where
+    B: Body,
+    B::Error: Into<BoxError>,
+{
+    type Data = B::Data;
+    type Error = BoxError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        let mut this = self.project();
+        if *this.done {
+            return Poll::Ready(None);
+        }
+        if let Poll::Ready(frame) = this.inner.poll_frame(cx) {
+            *this.done = !matches!(frame, Some(Ok(_)));
+            if *this.done {
+                this.sleep.set(None);
+            }
+            return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
+        }
+        match this.sleep.as_mut().as_pin_mut().map(|s| s.poll(cx)) {
+            Some(Poll::Ready(())) => {
+                *this.done = true;
+                this.sleep.set(None);
+                let error = TimedOut::new(TimeLimit::LastByte, *this.limit);
+                Poll::Ready(Some(Err(error.into())))
+            }
+            _ => Poll::Pending,
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.done || self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}

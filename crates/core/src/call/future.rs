@@ -1,0 +1,103 @@
+use std::{
+    error::Error,
+    fmt,
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use pin_project_lite::pin_project;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::layer::Terms;
+use crate::{
+    Abandoned, BoxError, Ledger, Read,
+    error::{TimeLimit, TimedOut},
+    ledger::Owner,
+};
+
+pin_project! {
+    /// The future of [`Call`](super::Call).
+    pub struct ResponseFuture<F, A> {
+        // Dropped at the deadline, before the error is given: the mark in the ledger is made first.
+        #[pin]
+        inner: Option<F>,
+        #[pin]
+        deadline: Option<Sleep>,
+        adapter: A,
+        ledger: Ledger,
+        owner: Option<Owner>,
+        terms: Terms,
+    }
+}
+
+impl<F, A> ResponseFuture<F, A> {
+    pub(super) fn new(
+        inner: F,
+        adapter: A,
+        ledger: Ledger,
+        owner: Option<Owner>,
+        terms: Terms,
+        deadline: Option<Instant>,
+    ) -> Self {
+        Self {
+            inner: Some(inner),
+            deadline: deadline.map(sleep_until),
+            adapter,
+            ledger,
+            owner,
+            terms,
+        }
+    }
+}
+
+impl<F, A, Res, E> Future for ResponseFuture<F, A>
+where
+    F: Future<Output = Result<Res, E>>,
+    E: Into<BoxError>,
+    A: Read<Res>,
+{
+    type Output = Result<Res, BoxError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        // The inner future first: what it has at the deadline is better than an error.
+        let mut out = match this.inner.as_mut().as_pin_mut().map(|f| f.poll(cx)) {
+            Some(Poll::Ready(out)) => out.map_err(Into::into),
+            Some(Poll::Pending) => match this.deadline.as_mut().as_pin_mut().map(|d| d.poll(cx)) {
+                Some(Poll::Ready(())) => {
+                    this.ledger.abandon(Abandoned::Deadline);
+                    this.inner.set(None);
+                    let limit = this.terms.deadline.unwrap_or_default();
+                    Err(TimedOut::new(TimeLimit::Call, limit).into())
+                }
+                _ => return Poll::Pending,
+            },
+            // Polled after completion.
+            None => return Poll::Pending,
+        };
+        this.inner.set(None);
+        if let Some(owner) = this.owner.take() {
+            if this.terms.must_reach_a_leg && !owner.reached_a_leg() {
+                tracing::warn!(
+                    "no retrying layer saw the ledger of this call: does a layer in between \
+                     rebuild requests without their extensions?"
+                );
+            }
+            let view = out.as_ref().map_err(|e| &**e as &(dyn Error + 'static));
+            owner.finish(&this.adapter.read(view));
+            if let Ok(response) = &mut out {
+                this.adapter.attach(response, this.ledger);
+            }
+        }
+        Poll::Ready(out)
+    }
+}
+
+impl<F, A> fmt::Debug for ResponseFuture<F, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseFuture")
+            .field("ledger", &self.ledger)
+            .finish_non_exhaustive()
+    }
+}

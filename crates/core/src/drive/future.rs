@@ -1,0 +1,445 @@
+//! The future of every retrying layer.
+
+use std::{
+    error::Error,
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use pin_project_lite::pin_project;
+use tokio::time::{Instant, Sleep, sleep_until};
+use tower_service::Service;
+
+use super::{
+    Engine,
+    decide::{Decision, after_failure, after_refusal, by_class},
+    wait::{Grants, Held, Spare},
+};
+use crate::{
+    BoxError, Cause, Class, Ledger, Limits, Outcome, Policy, Read, Reading, Resend, Verdict, clock,
+    error::{TimeLimit, TimedOut},
+    gate::{Ask, Entry},
+    ledger::{Ended, Owner, Situation},
+};
+
+pin_project! {
+    /// The future of every retrying layer. See the [module docs](super).
+    ///
+    /// Dropped at any point it leaves nothing open: an attempt under way is recorded as cancelled,
+    /// reservations for a retry that was not sent are given back.
+    #[project = DriveProj]
+    pub struct Drive<S, Req, P, A>
+    where
+        S: Service<Req>,
+        A: Resend<Req>,
+    {
+        inner: S,
+        engine: Arc<Engine<P, A>>,
+        ledger: Ledger,
+        owner: Option<Owner>,
+        entries: smallvec::SmallVec<[Entry; 1]>,
+        driver: bool,
+        in_flight: bool,
+        resend_safe: bool,
+        attempt: u32,
+        next_attempt: u32,
+        started: Instant,
+        spare: Spare<Req>,
+        held: Held<S::Response>,
+        grants: Grants,
+        #[pin]
+        state: State<S::Future>,
+    }
+
+    impl<S, Req, P, A> PinnedDrop for Drive<S, Req, P, A>
+    where
+        S: Service<Req>,
+        A: Resend<Req>,
+    {
+        fn drop(this: Pin<&mut Self>) {
+            let this = this.project();
+            if !*this.driver {
+                return;
+            }
+            if *this.in_flight {
+                let now = clock::now();
+                this.ledger.end_attempt(Ended {
+                    reading: &Reading::new(Class::Cancelled),
+                    start: *this.started,
+                    end: now,
+                });
+                this.ledger.leave_gates(now);
+            } else if !matches!(this.state.project(), StateProj::Done) {
+                this.ledger.leave_gates(clock::now());
+            }
+        }
+    }
+}
+
+pin_project! {
+    #[project = StateProj]
+    enum State<F> {
+        /// An attempt is out.
+        Calling { #[pin] call: F },
+        /// Between attempts. No readiness is held while sleeping.
+        Waiting { #[pin] sleep: Sleep },
+        /// The wait is over; the service must become ready before the deadline.
+        Readying { #[pin] deadline: Option<Sleep> },
+        Done,
+    }
+}
+
+impl<S, Req, P, A> Drive<S, Req, P, A>
+where
+    S: Service<Req>,
+    A: Resend<Req>,
+{
+    /// Sends a request through `inner`, which must have been polled ready.
+    pub fn new(mut inner: S, mut request: Req, engine: Arc<Engine<P, A>>) -> Self {
+        let adapter = &engine.adapter;
+        let (mut ledger, owner) = match adapter.carrier() {
+            Some(carrier) => Ledger::enter(carrier, &mut request),
+            None => {
+                let (ledger, owner) = Ledger::unattached();
+                (ledger, Some(owner))
+            }
+        };
+        let driver = !ledger.is_driven();
+        let now;
+        let mut entries = smallvec::SmallVec::new();
+        let mut resend_safe = false;
+        if driver {
+            let part = ledger.drive(engine.limits);
+            now = part.moment.unwrap_or_else(clock::now);
+            resend_safe = adapter.resend_safe(&request, part.terms);
+        } else {
+            ledger.limit(engine.limits);
+            now = ledger.now();
+            resend_safe |= adapter.resend_safe(&request, ledger.resend_terms());
+        }
+        for gate in &engine.gates {
+            entries.extend(ledger.enter_gate(gate, now));
+        }
+        let mut spare = Spare::LastSend;
+        if driver {
+            mark(adapter, &mut request, &ledger, 1);
+            if engine.limits.max_attempts != Some(1) {
+                spare = copy(adapter, &request);
+            }
+        }
+        let call = ledger.during(now, || inner.call(request));
+        Self {
+            inner,
+            engine,
+            ledger,
+            owner,
+            entries,
+            driver,
+            in_flight: driver,
+            resend_safe,
+            attempt: 1,
+            next_attempt: 2,
+            started: now,
+            spare,
+            held: None,
+            grants: Grants::default(),
+            state: State::Calling { call },
+        }
+    }
+}
+
+/// Marks the request in place: a driver is above, and this is its attempt of that number.
+fn mark<Req, A: Resend<Req>>(adapter: &A, request: &mut Req, ledger: &Ledger, attempt: u32) {
+    let Some(carrier) = adapter.carrier() else {
+        return;
+    };
+    match carrier.ledger_mut(request) {
+        Some(handle) => {
+            handle.clone_from(ledger);
+            handle.set_attempt(attempt);
+        }
+        None => carrier.open(request, ledger.clone()),
+    }
+}
+
+fn copy<Req, A: Resend<Req>>(adapter: &A, request: &Req) -> Spare<Req> {
+    match adapter.try_clone(request) {
+        Ok(copy) => Spare::Copy(copy),
+        Err(why) => Spare::Never(why),
+    }
+}
+
+impl<S, Req, P, A> DriveProj<'_, S, Req, P, A>
+where
+    S: Service<Req>,
+    S::Error: Into<BoxError>,
+    P: Policy<S::Response>,
+    A: Resend<Req> + Read<S::Response>,
+{
+    /// What the policy of this layer says.
+    fn judge(
+        &self,
+        at: &mut Situation,
+        reading: &Reading,
+        out: Result<&S::Response, &(dyn Error + 'static)>,
+    ) -> Verdict {
+        at.history.resend_safe = *self.resend_safe;
+        at.history.more_targets = at.outlook.more_targets();
+        self.engine
+            .policy
+            .judge(&at.history, &Outcome::new(reading, out))
+    }
+
+    /// The adviser's part: judge, leave the advice, return the outcome.
+    fn advise(&self, reading: &Reading, out: Result<&S::Response, &(dyn Error + 'static)>) {
+        if by_class(reading).is_some() || reading.class() == Class::Refused {
+            return;
+        }
+        let mut at = self.ledger.preview(reading, clock::now());
+        let verdict = self.judge(&mut at, reading, out);
+        self.ledger.advise(verdict);
+    }
+
+    /// The driver's part: record, judge, decide. Gates come last.
+    fn decide(
+        &mut self,
+        reading: &Reading,
+        out: Result<&S::Response, &(dyn Error + 'static)>,
+        end: Instant,
+    ) -> Decision {
+        *self.in_flight = false;
+        self.grants.finish(reading.class());
+        let mut at = self.ledger.end_attempt(Ended {
+            reading,
+            start: *self.started,
+            end,
+        });
+        *self.next_attempt = at.history.sends.saturating_add(1);
+        if let Some(decision) = by_class(reading) {
+            return decision;
+        }
+        if reading.class() == Class::Refused {
+            at.history.more_targets = at.outlook.more_targets();
+            return after_refusal(&at);
+        }
+        let mut verdict = self.judge(&mut at, reading, out);
+        if let Some(advice) = at.advice {
+            verdict = verdict.merge(advice);
+        }
+        let decision = after_failure(reading, verdict, self.spare.usable(), &at);
+        let Decision::Wait(after) = decision else {
+            return decision;
+        };
+        let mut ask = Ask::retry(reading.class(), end);
+        ask.timed_out = reading.is_timed_out();
+        match Grants::withdraw(self.ledger, &ask) {
+            Some(grants) => *self.grants = grants,
+            None => {
+                return Decision::Stop(Cause::BudgetDenied {
+                    waited: at.call_waited,
+                    next: after,
+                });
+            }
+        }
+        tracing::info!(
+            http.response.status_code = reading.status(),
+            http.request.resend_count = *self.attempt,
+            error.type = reading.class().as_str(),
+            spillway.target = self.ledger.target().map(|t| t.as_str()),
+            spillway.attempt = *self.attempt,
+            spillway.max_attempts = at.leg.max_attempts.unwrap_or(Limits::DEFAULT_ATTEMPTS),
+            spillway.elapsed_ms = millis(end.saturating_duration_since(*self.started)),
+            spillway.wait_ms = millis(after),
+            spillway.cause = reading.reason(),
+            "attempt failed; sending again"
+        );
+        decision
+    }
+
+    /// The outcome of an attempt; `None` if it is kept and the request will be sent again.
+    fn settle(
+        &mut self,
+        out: Result<S::Response, BoxError>,
+    ) -> Result<Result<S::Response, BoxError>, Sleep> {
+        let adapter = &self.engine.adapter;
+        let view = out.as_ref().map_err(|e| &**e as &(dyn Error + 'static));
+        let reading = adapter.read(view);
+        if !*self.driver {
+            self.advise(&reading, view);
+            return Ok(out);
+        }
+        let end = clock::now();
+        match self.decide(&reading, view, end) {
+            Decision::Return => Ok(self.finish(out, &reading, end)),
+            Decision::Stop(cause) => {
+                self.stopped(cause, &reading);
+                Ok(self.finish(out, &reading, end))
+            }
+            Decision::Wait(after) => {
+                self.ledger.will_wait(after, &reading);
+                *self.held = match out {
+                    Ok(response) if !self.engine.adapter.holdable(&response) => None,
+                    small => Some(small),
+                };
+                // Far beyond any process; the addition cannot overflow.
+                let until = end
+                    .checked_add(after)
+                    .unwrap_or_else(|| end + Duration::from_secs(86_400 * 365 * 30));
+                Err(sleep_until(until))
+            }
+        }
+    }
+
+    fn stopped(&self, cause: Cause, reading: &Reading) {
+        self.ledger.will_stop(cause);
+        tracing::debug!(
+            http.response.status_code = reading.status(),
+            error.type = reading.class().as_str(),
+            spillway.target = self.ledger.target().map(|t| t.as_str()),
+            spillway.attempt = *self.attempt,
+            spillway.cause = cause.as_str(),
+            "not sending again"
+        );
+    }
+
+    /// Readiness failed before the next send: the outcome in hand, else what failed.
+    fn give_up(&mut self, failure: BoxError, cause: Cause) -> Result<S::Response, BoxError> {
+        self.grants.not_sent();
+        let out = self.held.take().unwrap_or(Err(failure));
+        let view = out.as_ref().map_err(|e| &**e as &(dyn Error + 'static));
+        let reading = self.engine.adapter.read(view);
+        self.stopped(cause, &reading);
+        self.finish(out, &reading, clock::now())
+    }
+
+    /// The leg is over.
+    fn finish(
+        &mut self,
+        mut out: Result<S::Response, BoxError>,
+        reading: &Reading,
+        now: Instant,
+    ) -> Result<S::Response, BoxError> {
+        self.ledger.leave_gates(now);
+        for entry in self.entries.drain(..) {
+            entry.leave(now);
+        }
+        if let Some(owner) = self.owner.take() {
+            owner.finish(reading);
+            if let Ok(response) = &mut out {
+                self.engine.adapter.attach(response, self.ledger);
+            }
+        }
+        out
+    }
+
+    /// Sends the copy, and keeps another one if one more send is allowed.
+    fn resend(&mut self) -> Option<S::Future> {
+        let mut request = self.spare.take()?;
+        let adapter = &self.engine.adapter;
+        *self.attempt = *self.next_attempt;
+        *self.started = clock::now();
+        mark(adapter, &mut request, self.ledger, *self.attempt);
+        *self.spare = copy(adapter, &request);
+        *self.held = None;
+        self.grants.sent();
+        *self.in_flight = true;
+        let inner = &mut *self.inner;
+        Some(self.ledger.during(*self.started, || inner.call(request)))
+    }
+}
+
+impl<S, Req, P, A> Future for Drive<S, Req, P, A>
+where
+    S: Service<Req>,
+    S::Error: Into<BoxError>,
+    P: Policy<S::Response>,
+    A: Resend<Req> + Read<S::Response>,
+{
+    type Output = Result<S::Response, BoxError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        loop {
+            let next = match this.state.as_mut().project() {
+                StateProj::Calling { call } => {
+                    let out = ready!(call.poll(cx)).map_err(Into::into);
+                    match this.settle(out) {
+                        Ok(out) => {
+                            this.state.set(State::Done);
+                            return Poll::Ready(out);
+                        }
+                        Err(sleep) => State::Waiting { sleep },
+                    }
+                }
+                StateProj::Waiting { sleep } => {
+                    ready!(sleep.poll(cx));
+                    State::Readying {
+                        deadline: this.ledger.deadline().map(sleep_until),
+                    }
+                }
+                StateProj::Readying { deadline } => {
+                    let failed = match this.inner.poll_ready(cx) {
+                        Poll::Ready(Ok(())) => None,
+                        Poll::Ready(Err(e)) => Some((e.into(), Cause::NotReady)),
+                        Poll::Pending => {
+                            ready!(past(deadline, cx));
+                            let opened = this.ledger.opened_at();
+                            let limit = clock::now().saturating_duration_since(opened);
+                            let error = TimedOut::new(TimeLimit::Call, limit);
+                            Some((error.into(), Cause::DeadlineWouldPass))
+                        }
+                    };
+                    let sent = match failed {
+                        None => this.resend().ok_or((
+                            // Unreachable: a wait is decided only with a copy in hand.
+                            BoxError::from("no copy of the request"),
+                            Cause::NotReplayable,
+                        )),
+                        Some(failed) => Err(failed),
+                    };
+                    match sent {
+                        Ok(call) => State::Calling { call },
+                        Err((error, cause)) => {
+                            let out = this.give_up(error, cause);
+                            this.state.set(State::Done);
+                            return Poll::Ready(out);
+                        }
+                    }
+                }
+                // Polled after completion.
+                StateProj::Done => return Poll::Pending,
+            };
+            this.state.set(next);
+        }
+    }
+}
+
+/// Waits for the deadline; for ever without one.
+fn past(deadline: Pin<&mut Option<Sleep>>, cx: &mut Context<'_>) -> Poll<()> {
+    match deadline.as_pin_mut() {
+        Some(sleep) => sleep.poll(cx),
+        None => Poll::Pending,
+    }
+}
+
+fn millis(d: Duration) -> u64 {
+    u64::try_from(d.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl<S, Req, P, A> fmt::Debug for Drive<S, Req, P, A>
+where
+    S: Service<Req>,
+    A: Resend<Req>,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Drive")
+            .field("ledger", &self.ledger)
+            .field("driver", &self.driver)
+            .field("attempt", &self.attempt)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,75 @@
+//! What a driver keeps while it waits.
+
+use smallvec::SmallVec;
+
+use crate::{
+    BoxError, Class,
+    error::NotReplayable,
+    gate::{Ask, Grant},
+    ledger::Ledger,
+};
+
+/// The copy of a request to send next.
+pub(super) enum Spare<Req> {
+    /// Here it is.
+    Copy(Req),
+    /// None can be made.
+    Never(NotReplayable),
+    /// None was made: no further send is allowed.
+    LastSend,
+}
+
+impl<Req> Spare<Req> {
+    pub(super) fn usable(&self) -> Result<(), NotReplayable> {
+        match self {
+            // With no send left, that is the cause to name.
+            Self::Copy(_) | Self::LastSend => Ok(()),
+            Self::Never(why) => Err(*why),
+        }
+    }
+
+    pub(super) fn take(&mut self) -> Option<Req> {
+        match std::mem::replace(self, Self::LastSend) {
+            Self::Copy(request) => Some(request),
+            other => {
+                *self = other;
+                None
+            }
+        }
+    }
+}
+
+/// Reservations for the retry to come or under way, one of each gate.
+#[derive(Default)]
+pub(super) struct Grants(SmallVec<[Grant; 2]>);
+
+impl Grants {
+    /// All gates grant, or all get back what they gave.
+    pub(super) fn withdraw(ledger: &Ledger, ask: &Ask) -> Option<Self> {
+        let gates = ledger.gates();
+        let mut grants = SmallVec::with_capacity(gates.len());
+        for gate in &gates {
+            grants.push(Grant::withdraw(gate, ask)?);
+        }
+        Some(Self(grants))
+    }
+
+    pub(super) fn sent(&mut self) {
+        for grant in &mut self.0 {
+            grant.sent();
+        }
+    }
+
+    pub(super) fn finish(&mut self, class: Class) {
+        for grant in self.0.drain(..) {
+            grant.finish(class);
+        }
+    }
+
+    pub(super) fn not_sent(&mut self) {
+        self.0.clear();
+    }
+}
+
+/// An outcome kept while waiting, to be returned if nothing better comes.
+pub(super) type Held<Res> = Option<Result<Res, BoxError>>;

@@ -1,0 +1,451 @@
+//! The handle that rides in a request.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use smallvec::SmallVec;
+use tokio::time::Instant;
+
+use super::{
+    leg::{Ended, LegPlan, TargetName},
+    record::{Abandoned, Part, Shared, Situation},
+    report::Report,
+};
+use crate::{
+    Carry, Cause, Class, Limits, Reading, ResendTerms, Verdict, clock,
+    gate::{Entry, Gate},
+};
+
+/// A handle to the record of one call. See the [module docs](super).
+///
+/// # Clone
+///
+/// Clones share the record. Each clone keeps its own place in it: which leg, which attempt, and
+/// whether a driver is above.
+#[derive(Clone)]
+pub struct Ledger {
+    shared: Arc<Shared>,
+    place: Place,
+    target: Option<TargetName>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// Taken up by a layer. A handle that is not is an offer of the caller's.
+    adopted: bool,
+    leg: Option<usize>,
+    attempt: u32,
+    driven: bool,
+}
+
+impl Place {
+    const OFFERED: Self = Self {
+        adopted: false,
+        leg: None,
+        attempt: 0,
+        driven: false,
+    };
+}
+
+impl Default for Ledger {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Ledger {
+    /// A ledger for a caller to put in a request. It serves one call: a second use opens a fresh
+    /// one, with a warning event.
+    pub fn new() -> Self {
+        Self {
+            shared: Arc::new(Shared::new(clock::now(), false)),
+            place: Place::OFFERED,
+            target: None,
+        }
+    }
+
+    fn opened() -> Self {
+        Self {
+            shared: Arc::new(Shared::new(clock::now(), true)),
+            place: Place {
+                adopted: true,
+                ..Place::OFFERED
+            },
+            target: None,
+        }
+    }
+
+    /// What happened so far.
+    pub fn report(&self) -> Report {
+        Report::of(&self.shared.lock())
+    }
+
+    /// The target that the request is going to, below a failover.
+    pub fn target(&self) -> Option<&TargetName> {
+        self.target.as_ref()
+    }
+
+    /// Which attempt of its leg this is, from 1; 0 above the driver.
+    pub fn attempt(&self) -> u32 {
+        self.place.attempt
+    }
+
+    // -- for layers ---------------------------------------------------------------------------
+
+    /// The ledger of a request. Where there is none, or one that served another call, opens one;
+    /// whoever opened it gets the [`Owner`].
+    pub fn enter<Req>(carrier: &dyn Carry<Req>, request: &mut Req) -> (Self, Option<Owner>) {
+        if let Some(found) = carrier.ledger_mut(request) {
+            if found.place.adopted {
+                return (found.clone(), None);
+            }
+            let mut record = found.shared.lock();
+            if !std::mem::replace(&mut record.adopted, true) {
+                let now = clock::now();
+                record.opened = now;
+                record.seen = now;
+                drop(record);
+                found.place.adopted = true;
+                let ledger = found.clone();
+                return (ledger.clone(), Some(Owner::new(ledger)));
+            }
+            drop(record);
+            tracing::warn!("a ledger was used for a second call; a fresh one was opened");
+        }
+        let ledger = Self::opened();
+        carrier.open(request, ledger.clone());
+        (ledger.clone(), Some(Owner::new(ledger)))
+    }
+
+    /// Opens a ledger that rides in no request.
+    pub(crate) fn unattached() -> (Self, Owner) {
+        let ledger = Self::opened();
+        (ledger.clone(), Owner::new(ledger))
+    }
+
+    /// The time: of the running chain of `call`s if there is one, else read from the clock.
+    pub fn now(&self) -> Instant {
+        let moment = self.shared.lock().moment;
+        moment.unwrap_or_else(clock::now)
+    }
+
+    /// [`now`](Self::now), or the time of opening where this call was opened just now.
+    pub(crate) fn now_or_opened(&self, just_opened: bool) -> Instant {
+        if just_opened {
+            self.opened_at()
+        } else {
+            self.now()
+        }
+    }
+
+    /// Runs `call` with `now` as the time of the chain that it starts.
+    pub fn during<T>(&self, now: Instant, call: impl FnOnce() -> T) -> T {
+        struct Unset<'l>(&'l Ledger, Option<Instant>);
+        impl Drop for Unset<'_> {
+            fn drop(&mut self) {
+                self.0.shared.lock().moment = self.1;
+            }
+        }
+        let before = self.shared.lock().moment.replace(now);
+        let _unset = Unset(self, before);
+        call()
+    }
+
+    /// When the call was opened.
+    pub fn opened_at(&self) -> Instant {
+        self.shared.lock().opened
+    }
+
+    /// The last time that was seen in this call: the end of the last attempt.
+    pub fn last_seen(&self) -> Instant {
+        self.shared.lock().seen
+    }
+
+    /// The deadline of the call.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.shared.lock().deadline
+    }
+
+    /// Sets the deadline of the call; an earlier one stays.
+    pub fn set_deadline(&self, deadline: Instant) {
+        let mut record = self.shared.lock();
+        record.deadline = Some(record.deadline.map_or(deadline, |d| d.min(deadline)));
+    }
+
+    /// Adds limits: for this leg below a driver or a failover, else for the whole call.
+    pub fn limit(&self, limits: Limits) {
+        let mut record = self.shared.lock();
+        let scope = match self.place.leg {
+            Some(leg) => record.legs.get_mut(leg).map(|leg| &mut leg.scope),
+            None => Some(&mut record.scope),
+        };
+        if let Some(scope) = scope {
+            scope.limits = scope.limits.merge(limits);
+        }
+    }
+
+    /// Adds limits for the whole call, wherever this handle is.
+    pub(crate) fn limit_call(&self, limits: Limits) {
+        let mut record = self.shared.lock();
+        record.scope.limits = record.scope.limits.merge(limits);
+    }
+
+    /// Enters a gate: for this leg below a driver or a failover, else for the whole call. Nothing
+    /// if it is there already: the same budget is asked once.
+    ///
+    /// Dropping the [`Entry`] leaves it. Below a driver there is none to keep: a layer there ends
+    /// with each attempt, so the driver leaves the gate when its leg ends.
+    pub fn enter_gate(&self, gate: &Arc<dyn Gate>, now: Instant) -> Option<Entry> {
+        let driven = self.place.driven;
+        if !self.shared.add_gate(self.place.leg, driven, gate) {
+            return None;
+        }
+        gate.enter(now);
+        (!driven).then(|| Entry::entered(Arc::clone(gate)))
+    }
+
+    /// Leaves advice for the driver of this leg, merged with what others left. Without a driver
+    /// above there is nobody to advise.
+    pub fn advise(&self, verdict: Verdict) {
+        if !self.place.driven {
+            return;
+        }
+        let mut record = self.shared.lock();
+        if let Some(leg) = self.place.leg.and_then(|leg| record.legs.get_mut(leg)) {
+            leg.advice = Some(match leg.advice {
+                Some(before) => before.merge(verdict),
+                None => verdict,
+            });
+        }
+    }
+
+    /// Says why what is below will be dropped: before dropping it. On a leg it holds for the leg,
+    /// above all legs for the call.
+    pub fn abandon(&self, why: Abandoned) {
+        let mut record = self.shared.lock();
+        let mark = match self.place.leg {
+            Some(leg) => match record.legs.get_mut(leg) {
+                Some(leg) => &mut leg.abandoned,
+                None => return,
+            },
+            None => &mut record.abandoned,
+        };
+        mark.get_or_insert(why);
+    }
+
+    /// Why this attempt is being dropped; `None` if the caller left.
+    pub fn abandoned(&self) -> Option<Abandoned> {
+        let record = self.shared.lock();
+        self.place
+            .leg
+            .and_then(|leg| record.legs.get(leg)?.abandoned)
+            .or(record.abandoned)
+    }
+
+    /// Opens a leg on a target: the handle to send down, which no driver has marked.
+    ///
+    /// The attempt of a driver above is then no attempt of its own.
+    pub fn open_leg(&self, plan: LegPlan, now: Instant) -> Self {
+        if let Some(above) = self.place.leg {
+            if let Some(leg) = self.shared.lock().legs.get_mut(above) {
+                leg.outer = true;
+            }
+        }
+        let target = Some(plan.target.clone());
+        let leg = self.shared.open_leg(Some(plan), now);
+        Self {
+            shared: Arc::clone(&self.shared),
+            place: Place {
+                adopted: true,
+                leg: Some(leg),
+                attempt: 0,
+                driven: false,
+            },
+            target,
+        }
+    }
+
+    /// Enters the outcome of a leg that no driver recorded: one attempt, from the opening of the
+    /// leg to now. Nothing where a driver did.
+    pub fn end_leg(&self, reading: &Reading) {
+        let Some(leg) = self.place.leg else { return };
+        let (start, driven) = match self.shared.lock().legs.get(leg) {
+            Some(slot) => (slot.opened, slot.last_class.is_some()),
+            None => return,
+        };
+        if driven {
+            return;
+        }
+        self.end_attempt(Ended {
+            reading,
+            start,
+            end: clock::now(),
+        });
+    }
+
+    /// Why the driver of this leg did not send again; `None` if there was none or nobody wanted to.
+    pub fn cause(&self) -> Option<Cause> {
+        let record = self.shared.lock();
+        self.place.leg.and_then(|leg| record.legs.get(leg)?.cause)
+    }
+
+    /// The caller gets the outcome of this leg.
+    pub fn serve(&self) {
+        self.shared.lock().served = self.place.leg;
+    }
+
+    /// Whether the call's own limits allow one more send.
+    pub fn may_send(&self) -> bool {
+        let record = self.shared.lock();
+        record
+            .scope
+            .limits
+            .max_attempts
+            .is_none_or(|most| record.sends < most)
+    }
+
+    /// What the target of this leg allows to be sent again.
+    pub fn resend_terms(&self) -> ResendTerms {
+        self.shared.lock().terms(self.place.leg)
+    }
+
+    // -- for the driver -----------------------------------------------------------------------
+
+    pub(crate) fn is_driven(&self) -> bool {
+        self.place.driven
+    }
+
+    /// Takes part as the driver, on a leg of its own where there is none.
+    pub(crate) fn drive(&mut self, limits: Limits) -> Part {
+        self.place.driven = true;
+        let (leg, part) = self.shared.drive(self.place.leg, limits);
+        self.place.leg = Some(leg);
+        part
+    }
+
+    pub(crate) fn set_attempt(&mut self, attempt: u32) {
+        self.place.attempt = attempt;
+    }
+
+    /// Enters an outcome and tells the gates.
+    pub(crate) fn end_attempt(&self, ended: Ended<'_>) -> Situation {
+        let Some(leg) = self.place.leg else {
+            return Situation::default();
+        };
+        let situation = self.shared.end_attempt(leg, ended);
+        if situation.gated && ended.reading.class() != Class::Refused {
+            for gate in self.gates() {
+                gate.attempt_end(ended.reading.class(), ended.end);
+            }
+        }
+        situation
+    }
+
+    /// The driver's leg is over: leaves the gates that layers below it entered.
+    pub(crate) fn leave_gates(&self, now: Instant) {
+        if let Some(leg) = self.place.leg {
+            for gate in self.shared.take_guests(leg) {
+                gate.leave(now);
+            }
+        }
+    }
+
+    pub(crate) fn preview(&self, reading: &Reading, now: Instant) -> Situation {
+        match self.place.leg {
+            Some(leg) => self.shared.preview(leg, reading, now),
+            None => Situation::default(),
+        }
+    }
+
+    pub(crate) fn will_wait(&self, wait: Duration, reading: &Reading) {
+        if let Some(leg) = self.place.leg {
+            self.shared.will_wait(leg, wait, reading);
+        }
+    }
+
+    pub(crate) fn will_stop(&self, cause: Cause) {
+        if let Some(leg) = self.place.leg {
+            self.shared.will_stop(leg, cause);
+        }
+    }
+
+    pub(crate) fn gates(&self) -> SmallVec<[Arc<dyn Gate>; 2]> {
+        match self.place.leg {
+            Some(leg) => self.shared.gates(leg),
+            None => SmallVec::new(),
+        }
+    }
+
+    /// Nothing below recorded an attempt: the stack has no driver and no failover.
+    fn untouched(&self) -> bool {
+        self.shared.lock().legs.is_empty()
+    }
+}
+
+impl fmt::Debug for Ledger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ledger")
+            .field("target", &self.target)
+            .field("leg", &self.place.leg)
+            .field("attempt", &self.place.attempt)
+            .field("driven", &self.place.driven)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Held by the layer that opened a call's ledger: the call ends when it does.
+#[derive(Debug)]
+pub struct Owner {
+    ledger: Ledger,
+    finished: bool,
+}
+
+impl Owner {
+    fn new(ledger: Ledger) -> Self {
+        Self {
+            ledger,
+            finished: false,
+        }
+    }
+
+    /// Whether some layer below opened a leg: `false` means that no driver or failover saw the
+    /// handle.
+    pub fn reached_a_leg(&self) -> bool {
+        !self.ledger.untouched()
+    }
+
+    /// The outcome is in. Where no driver and no failover recorded an attempt, this one does.
+    pub fn finish(mut self, reading: &Reading) {
+        self.finished = true;
+        let mut record = self.ledger.shared.lock();
+        if record.legs.is_empty() {
+            drop(record);
+            self.record_alone(reading);
+            record = self.ledger.shared.lock();
+        }
+        record.finished = Some(record.seen);
+    }
+
+    fn record_alone(&self, reading: &Reading) {
+        let mut ledger = self.ledger.clone();
+        let start = ledger.opened_at();
+        ledger.drive(Limits::default());
+        ledger.end_attempt(Ended {
+            reading,
+            start,
+            end: clock::now(),
+        });
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        if self.finished {
+            return;
+        }
+        if self.ledger.untouched() {
+            self.record_alone(&Reading::new(Class::Cancelled));
+        }
+        let now = clock::now();
+        self.ledger.shared.lock().finished = Some(now);
+    }
+}

@@ -1,0 +1,195 @@
+//! One leg: all attempts of one call on one target.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use smallvec::SmallVec;
+use tokio::time::Instant;
+
+use super::record::Abandoned;
+use crate::{Cause, Class, Limits, Reading, ResendTerms, Verdict, gate::Gate};
+
+/// The name of a target. Cheap to clone.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TargetName(Arc<str>);
+
+impl TargetName {
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<T: Into<Arc<str>>> From<T> for TargetName {
+    fn from(name: T) -> Self {
+        Self(name.into())
+    }
+}
+
+impl fmt::Debug for TargetName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Display for TargetName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The targets of a call, as a leg sees them: whether one that was not tried could serve now.
+pub trait Onward: Send + Sync + 'static {
+    /// Whether a target after number `tried` is usable.
+    fn usable_after(&self, tried: usize) -> bool;
+}
+
+/// What a leg is opened with.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct LegPlan {
+    /// The target's name.
+    pub target: TargetName,
+    /// The model that the target serves, for the record.
+    pub model: Option<Arc<str>>,
+    /// The targets of the call, and which of them this leg is on.
+    pub onward: Option<(Arc<dyn Onward>, usize)>,
+    /// The longest wait here while another target is usable; equal passes.
+    pub patience: Duration,
+    /// Sends here while another target is usable, the first included.
+    pub sends_while_others: u32,
+    /// What the target allows to be sent again.
+    pub terms: ResendTerms,
+}
+
+impl LegPlan {
+    /// The longest wait while another target is usable, where nothing else is set.
+    pub const PATIENCE: Duration = Duration::from_secs(2);
+    /// Sends while another target is usable, where nothing else is set.
+    pub const SENDS_WHILE_OTHERS: u32 = 2;
+
+    /// A leg on the only target.
+    pub fn new(target: TargetName) -> Self {
+        Self {
+            target,
+            model: None,
+            onward: None,
+            patience: Self::PATIENCE,
+            sends_while_others: Self::SENDS_WHILE_OTHERS,
+            terms: ResendTerms::default(),
+        }
+    }
+}
+
+impl fmt::Debug for LegPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LegPlan")
+            .field("target", &self.target)
+            .field("patience", &self.patience)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Limits and gates of one leg or of the whole call.
+#[derive(Default)]
+pub(super) struct Scope {
+    pub(super) limits: Limits,
+    pub(super) gates: SmallVec<[Arc<dyn Gate>; 2]>,
+}
+
+impl Scope {
+    pub(super) fn has(&self, gate: &Arc<dyn Gate>) -> bool {
+        self.gates.iter().any(|g| Arc::ptr_eq(g, gate))
+    }
+}
+
+/// How the outcomes on a leg ran so far.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Counts {
+    pub(super) sends: u32,
+    throttled: u32,
+    others: u32,
+    pub(super) last_wait: Option<Duration>,
+}
+
+impl Counts {
+    /// The counts once this outcome is in, and the streak of its class.
+    pub(super) fn after(mut self, reading: &Reading) -> (Self, u32) {
+        if reading.class() != Class::Refused {
+            self.sends = self.sends.saturating_add(1);
+        }
+        if asks_for_wait(reading) {
+            // After a hinted wait the schedule starts again.
+            return (
+                Self {
+                    sends: self.sends,
+                    ..Self::default()
+                },
+                0,
+            );
+        }
+        let streak = match reading.class() {
+            Class::Throttled => &mut self.throttled,
+            _ => &mut self.others,
+        };
+        *streak = streak.saturating_add(1);
+        let streak = *streak;
+        (self, streak)
+    }
+}
+
+/// Whether the server named a wait of more than nothing.
+pub(crate) fn asks_for_wait(reading: &Reading) -> bool {
+    reading
+        .hint()
+        .and_then(|hint| hint.after())
+        .is_some_and(|wait| !wait.is_zero())
+}
+
+/// The slot of one leg.
+pub(super) struct Leg {
+    pub(super) plan: Option<LegPlan>,
+    pub(super) opened: Instant,
+    pub(super) scope: Scope,
+    /// Gates that layers below the driver entered: the driver leaves them.
+    pub(super) guests: SmallVec<[Arc<dyn Gate>; 1]>,
+    pub(super) counts: Counts,
+    pub(super) waited: Duration,
+    pub(super) unsent: u32,
+    pub(super) advice: Option<Verdict>,
+    pub(super) abandoned: Option<Abandoned>,
+    pub(super) cause: Option<Cause>,
+    pub(super) last_class: Option<Class>,
+    /// A failover below opened legs of its own: what the driver above sends is no attempt.
+    pub(super) outer: bool,
+}
+
+impl Leg {
+    pub(super) fn new(plan: Option<LegPlan>, opened: Instant) -> Self {
+        Self {
+            plan,
+            opened,
+            scope: Scope::default(),
+            guests: SmallVec::new(),
+            counts: Counts::default(),
+            waited: Duration::ZERO,
+            unsent: 0,
+            advice: None,
+            abandoned: None,
+            cause: None,
+            last_class: None,
+            outer: false,
+        }
+    }
+
+    pub(super) fn target(&self) -> Option<&TargetName> {
+        self.plan.as_ref().map(|plan| &plan.target)
+    }
+}
+
+/// An attempt that came to an end.
+#[derive(Clone, Copy)]
+pub(crate) struct Ended<'r> {
+    pub(crate) reading: &'r Reading,
+    pub(crate) start: Instant,
+    pub(crate) end: Instant,
+}

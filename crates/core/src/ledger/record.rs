@@ -1,0 +1,318 @@
+//! What a call's handles share, behind one mutex that is never held across a poll or a callback.
+
+use std::{
+    borrow::Cow,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use smallvec::SmallVec;
+use tokio::time::Instant;
+
+use super::leg::{Ended, Leg, LegPlan, Onward, Scope, asks_for_wait};
+use crate::{Cause, Class, History, Limits, Reading, ResendTerms, Verdict, gate::Gate};
+
+/// Why an attempt was dropped by a layer, said before it is dropped. Without a mark the caller left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Abandoned {
+    /// The deadline of the call passed.
+    Deadline,
+    /// Another attempt of the same call was faster.
+    HedgeLost,
+}
+
+/// One attempt, as recorded.
+pub(super) struct AttemptRecord {
+    pub(super) leg: usize,
+    pub(super) start: Instant,
+    pub(super) elapsed: Duration,
+    pub(super) class: Class,
+    pub(super) status: Option<u16>,
+    pub(super) reason: Option<Cow<'static, str>>,
+    pub(super) wait: Option<Duration>,
+    pub(super) cause: Option<Cause>,
+}
+
+pub(super) struct Record {
+    pub(super) adopted: bool,
+    pub(super) opened: Instant,
+    /// The time in the synchronous chain of `call`s that is running, so that the layers of a stack
+    /// read the clock once between them. Unset as soon as the chain returns.
+    pub(super) moment: Option<Instant>,
+    pub(super) seen: Instant,
+    pub(super) finished: Option<Instant>,
+    pub(super) deadline: Option<Instant>,
+    pub(super) scope: Scope,
+    pub(super) sends: u32,
+    pub(super) waited: Duration,
+    pub(super) abandoned: Option<Abandoned>,
+    pub(super) served: Option<usize>,
+    pub(super) legs: SmallVec<[Leg; 2]>,
+    pub(super) attempts: SmallVec<[AttemptRecord; 4]>,
+}
+
+impl Record {
+    fn leg_mut(&mut self, leg: usize) -> Option<&mut Leg> {
+        self.legs.get_mut(leg)
+    }
+
+    /// What the driver must know to decide, and what an adviser may see.
+    fn situation(&self, leg: usize, reading: &Reading, now: Instant) -> Situation {
+        let Some(slot) = self.legs.get(leg) else {
+            return Situation::default();
+        };
+        let (counts, streak) = slot.counts.after(reading);
+        let outlook = slot
+            .plan
+            .as_ref()
+            .map(|plan| Outlook {
+                onward: plan.onward.clone(),
+                patience: plan.patience,
+                sends: plan.sends_while_others,
+            })
+            .unwrap_or_default();
+        Situation {
+            history: History {
+                sends: counts.sends,
+                streak,
+                last_wait: counts.last_wait,
+                waited: slot.waited,
+                elapsed: now.saturating_duration_since(self.opened),
+                remaining: self.deadline.map(|d| d.saturating_duration_since(now)),
+                resend_safe: false,
+                more_targets: false,
+            },
+            outlook,
+            advice: slot.advice,
+            leg: slot.scope.limits,
+            call: self.scope.limits,
+            call_sends: self.sends,
+            call_waited: self.waited,
+            unsent: slot.unsent,
+            gated: !slot.outer && !(self.scope.gates.is_empty() && slot.scope.gates.is_empty()),
+        }
+    }
+
+    pub(super) fn terms(&self, leg: Option<usize>) -> ResendTerms {
+        leg.and_then(|leg| self.legs.get(leg)?.plan.as_ref())
+            .map(|plan| plan.terms)
+            .unwrap_or_default()
+    }
+}
+
+/// Where else the call could go.
+#[derive(Clone, Default)]
+pub(crate) struct Outlook {
+    onward: Option<(Arc<dyn Onward>, usize)>,
+    pub(crate) patience: Duration,
+    pub(crate) sends: u32,
+}
+
+impl Outlook {
+    /// Asks the targets; never under the lock, since they run a user's function.
+    pub(crate) fn more_targets(&self) -> bool {
+        self.onward
+            .as_ref()
+            .is_some_and(|(targets, tried)| targets.usable_after(*tried))
+    }
+}
+
+/// A leg at the end of an attempt.
+#[derive(Clone, Default)]
+pub(crate) struct Situation {
+    pub(crate) history: History,
+    pub(crate) outlook: Outlook,
+    pub(crate) advice: Option<Verdict>,
+    pub(crate) leg: Limits,
+    pub(crate) call: Limits,
+    pub(crate) call_sends: u32,
+    pub(crate) call_waited: Duration,
+    pub(crate) unsent: u32,
+    pub(crate) gated: bool,
+}
+
+/// What a driver takes up its leg with.
+pub(crate) struct Part {
+    /// The time of the running chain of `call`s, if there is one.
+    pub(crate) moment: Option<Instant>,
+    pub(crate) terms: ResendTerms,
+}
+
+/// The shared part of a ledger.
+pub(super) struct Shared(Mutex<Record>);
+
+impl Shared {
+    pub(super) fn new(now: Instant, adopted: bool) -> Self {
+        Self(Mutex::new(Record {
+            adopted,
+            opened: now,
+            moment: None,
+            seen: now,
+            finished: None,
+            deadline: None,
+            scope: Scope::default(),
+            sends: 0,
+            waited: Duration::ZERO,
+            abandoned: None,
+            served: None,
+            legs: SmallVec::new(),
+            attempts: SmallVec::new(),
+        }))
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Record> {
+        // Nothing that can panic runs under the lock; a poisoned record is still a record.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn open_leg(&self, plan: Option<LegPlan>, now: Instant) -> usize {
+        let mut record = self.lock();
+        record.legs.push(Leg::new(plan, now));
+        record.legs.len() - 1
+    }
+
+    /// Takes up a leg as its driver; opens one where there is none.
+    pub(super) fn drive(&self, leg: Option<usize>, limits: Limits) -> (usize, Part) {
+        let mut record = self.lock();
+        let leg = leg.unwrap_or_else(|| {
+            let opened = record.moment.unwrap_or(record.seen);
+            record.legs.push(Leg::new(None, opened));
+            record.legs.len() - 1
+        });
+        if let Some(slot) = record.legs.get_mut(leg) {
+            slot.scope.limits = slot.scope.limits.merge(limits);
+        }
+        let part = Part {
+            moment: record.moment,
+            terms: record.terms(Some(leg)),
+        };
+        (leg, part)
+    }
+
+    /// Registers a gate for a leg or for the call; `false` if it is there already.
+    pub(super) fn add_gate(&self, leg: Option<usize>, driven: bool, gate: &Arc<dyn Gate>) -> bool {
+        let mut guard = self.lock();
+        let record = &mut *guard;
+        if record.scope.has(gate) {
+            return false;
+        }
+        let Some(leg) = leg else {
+            record.scope.gates.push(Arc::clone(gate));
+            return true;
+        };
+        let Some(slot) = record.legs.get_mut(leg) else {
+            return false;
+        };
+        if slot.scope.has(gate) {
+            return false;
+        }
+        slot.scope.gates.push(Arc::clone(gate));
+        if driven {
+            slot.guests.push(Arc::clone(gate));
+        }
+        true
+    }
+
+    /// The gates that the driver of a leg must leave.
+    pub(super) fn take_guests(&self, leg: usize) -> SmallVec<[Arc<dyn Gate>; 1]> {
+        let mut record = self.lock();
+        record
+            .legs
+            .get_mut(leg)
+            .map(|slot| std::mem::take(&mut slot.guests))
+            .unwrap_or_default()
+    }
+
+    /// Enters an outcome, and gives the situation after it.
+    pub(super) fn end_attempt(&self, leg: usize, ended: Ended<'_>) -> Situation {
+        let mut record = self.lock();
+        let situation = record.situation(leg, ended.reading, ended.end);
+        record.enter(leg, ended);
+        Situation {
+            // Sends of the call, this one included.
+            call_sends: record.sends,
+            ..situation
+        }
+    }
+
+    /// The situation as [`end_attempt`](Self::end_attempt) will give it, nothing entered.
+    pub(super) fn preview(&self, leg: usize, reading: &Reading, now: Instant) -> Situation {
+        self.lock().situation(leg, reading, now)
+    }
+
+    /// The driver will wait and send again.
+    pub(super) fn will_wait(&self, leg: usize, wait: Duration, reading: &Reading) {
+        let mut record = self.lock();
+        record.waited = record.waited.saturating_add(wait);
+        if let Some(last) = record.attempts.last_mut().filter(|a| a.leg == leg) {
+            last.wait = Some(wait);
+        }
+        let Some(slot) = record.leg_mut(leg) else {
+            return;
+        };
+        slot.waited = slot.waited.saturating_add(wait);
+        if reading.class() == Class::Refused {
+            slot.unsent = slot.unsent.saturating_add(1);
+        } else {
+            slot.counts.last_wait = (!asks_for_wait(reading)).then_some(wait);
+        }
+    }
+
+    /// The driver gives up.
+    pub(super) fn will_stop(&self, leg: usize, cause: Cause) {
+        let mut record = self.lock();
+        if let Some(last) = record.attempts.last_mut().filter(|a| a.leg == leg) {
+            last.cause = Some(cause);
+        }
+        if let Some(slot) = record.leg_mut(leg) {
+            slot.cause = Some(cause);
+        }
+    }
+
+    /// The gates of the call and of a leg, each once.
+    pub(super) fn gates(&self, leg: usize) -> SmallVec<[Arc<dyn Gate>; 2]> {
+        let record = self.lock();
+        let mut gates = record.scope.gates.clone();
+        if let Some(slot) = record.legs.get(leg) {
+            gates.extend(
+                slot.scope
+                    .gates
+                    .iter()
+                    .filter(|g| !record.scope.has(g))
+                    .cloned(),
+            );
+        }
+        gates
+    }
+}
+
+impl Record {
+    /// Enters an outcome.
+    pub(super) fn enter(&mut self, leg: usize, ended: Ended<'_>) {
+        self.seen = ended.end;
+        let class = ended.reading.class();
+        let Some(slot) = self.legs.get_mut(leg) else {
+            return;
+        };
+        slot.counts = slot.counts.after(ended.reading).0;
+        slot.advice = None;
+        slot.last_class = Some(class);
+        if slot.outer {
+            return;
+        }
+        if class != Class::Refused {
+            self.sends = self.sends.saturating_add(1);
+        }
+        self.attempts.push(AttemptRecord {
+            leg,
+            start: ended.start,
+            elapsed: ended.end.saturating_duration_since(ended.start),
+            class,
+            status: ended.reading.status(),
+            reason: ended.reading.reason_owned(),
+            wait: None,
+            cause: None,
+        });
+    }
+}

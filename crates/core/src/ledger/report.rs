@@ -1,0 +1,140 @@
+//! What a caller reads of a call.
+
+use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
+
+use super::{leg::TargetName, record::Record};
+use crate::{Cause, Class};
+
+/// What happened to one call. Made on demand by [`Ledger::report`](crate::Ledger::report); of a
+/// call still running it tells so far.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Report {
+    /// The target whose outcome the caller got; `None` without a failover, or if nothing was sent.
+    pub target: Option<TargetName>,
+    /// The model of that target, if it was named.
+    pub model: Option<Arc<str>>,
+    /// From the first layer to the outcome.
+    pub latency: Duration,
+    /// From the first layer to the first content of a stream.
+    pub first_content: Option<Duration>,
+    /// Every attempt in the order of their start, refusals (never sent) included.
+    pub attempts: Vec<Attempt>,
+    /// All waits of the call.
+    pub waited: Duration,
+    /// The first target that was given up, and why.
+    pub fallback_reason: Option<Fallback>,
+}
+
+impl Report {
+    /// Requests sent: attempts that were not refused here.
+    pub fn sends(&self) -> usize {
+        self.attempts
+            .iter()
+            .filter(|a| a.class != Class::Refused)
+            .count()
+    }
+
+    /// The latency in whole milliseconds.
+    pub fn latency_ms(&self) -> u64 {
+        millis(self.latency)
+    }
+
+    /// The time to the first content in whole milliseconds.
+    pub fn first_content_ms(&self) -> Option<u64> {
+        self.first_content.map(millis)
+    }
+
+    pub(super) fn of(record: &Record) -> Self {
+        let end = record.finished.unwrap_or(record.seen);
+        let mut attempts: Vec<Attempt> = record
+            .attempts
+            .iter()
+            .map(|a| Attempt {
+                target: record.legs.get(a.leg).and_then(|l| l.target().cloned()),
+                start: a.start.saturating_duration_since(record.opened),
+                elapsed: a.elapsed,
+                class: a.class,
+                status: a.status,
+                reason: a.reason.clone(),
+                wait: a.wait,
+                cause: a.cause,
+            })
+            .collect();
+        attempts.sort_by_key(|a| a.start);
+        let served = record.served.and_then(|leg| record.legs.get(leg));
+        let plan = served.and_then(|leg| leg.plan.as_ref());
+        Self {
+            target: plan.map(|p| p.target.clone()),
+            model: plan.and_then(|p| p.model.clone()),
+            latency: end.saturating_duration_since(record.opened),
+            first_content: None,
+            attempts,
+            waited: record.waited,
+            fallback_reason: record.fallback(),
+        }
+    }
+}
+
+impl Record {
+    /// The first leg on a named target that another one followed.
+    fn fallback(&self) -> Option<Fallback> {
+        let mut named = self.legs.iter().filter(|leg| leg.plan.is_some());
+        let first = named.next()?;
+        named.next()?;
+        Some(Fallback {
+            target: first.target()?.clone(),
+            class: first.last_class?,
+            cause: first.cause,
+        })
+    }
+}
+
+/// One attempt of a call.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Attempt {
+    /// Where it went.
+    pub target: Option<TargetName>,
+    /// When, from the opening of the call.
+    pub start: Duration,
+    /// How long it took to its response head or error.
+    pub elapsed: Duration,
+    /// What it gave.
+    pub class: Class,
+    /// The HTTP status, if there was a response.
+    pub status: Option<u16>,
+    /// The short reason of its reading.
+    pub reason: Option<Cow<'static, str>>,
+    /// The wait that followed, if it was sent again.
+    pub wait: Option<Duration>,
+    /// Why it was not sent again, if somebody wanted to.
+    pub cause: Option<Cause>,
+}
+
+/// A target that was given up.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Fallback {
+    /// Its name.
+    pub target: TargetName,
+    /// The class of its last outcome.
+    pub class: Class,
+    /// Why it was not asked again, if somebody wanted to.
+    pub cause: Option<Cause>,
+}
+
+impl fmt::Display for Fallback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.target, self.class)?;
+        match self.cause {
+            // A cause of the same name says nothing more.
+            Some(cause) if cause.as_str() != self.class.as_str() => write!(f, " ({cause})"),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn millis(d: Duration) -> u64 {
+    u64::try_from(d.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,59 @@
+//! The record of a call, the retry engine and the types that let separate tower layers act as one.
+//!
+//! Layers in separate crates meet in the call itself: a [`Ledger`] rides in the request. Of the
+//! retrying layers of a leg the outermost drives, the others advise ([`drive`]); a policy is a pure
+//! function of what happened ([`Policy`]); a budget grants each retry last of all ([`gate`]); and
+//! every "no" gives the caller the original outcome.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`ledger`] | the record of one call and its report |
+//! | [`drive`], [`retry`] | the engine, and a retrying layer of any policy |
+//! | [`gate`] | what a budget implements |
+//! | [`adapter`] | how layers see requests and responses, `http` or not |
+//! | [`hint`] | what a server said about when to come back |
+//! | [`call`], [`attempt_timeout`], [`classify`] | three layers that every stack wants |
+//! | [`refused`], [`error`] | typed errors |
+
+pub mod adapter;
+pub mod attempt_timeout;
+pub mod call;
+pub mod chance;
+pub mod classify;
+pub mod clock;
+pub mod drive;
+pub mod error;
+pub mod gate;
+pub mod hint;
+pub mod ledger;
+pub mod refused;
+pub mod retry;
+#[cfg(feature = "testing")]
+pub mod testing;
+
+mod cause;
+mod class;
+mod outcome;
+mod policy;
+mod reading;
+mod verdict;
+
+pub use crate::{
+    adapter::{
+        Carried, Carry, Detached, ErrorReader, Http, MayCarry, Plain, Read, ReplayableBody, Resend,
+        ResendTerms,
+    },
+    cause::Cause,
+    chance::Chance,
+    class::Class,
+    drive::{Drive, Engine},
+    error::{BoxError, Classified, InvalidConfig, NotReplayable, TimeLimit, TimedOut},
+    gate::{Gate, Grant},
+    ledger::{Abandoned, Ledger, Report, TargetName},
+    outcome::Outcome,
+    policy::{History, Limits, Policy},
+    reading::Reading,
+    refused::{Refusal, Refused},
+    retry::{Retry, RetryLayer},
+    verdict::Verdict,
+};

@@ -1,0 +1,1 @@
+//! A tower service that sends a call to the next target when one fails.

@@ -1,0 +1,1 @@
+//! A tower layer that retries with jittered backoff.

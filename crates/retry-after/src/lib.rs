@@ -1,0 +1,1 @@
+//! A tower layer that waits as long as the server asked, then sends again.
