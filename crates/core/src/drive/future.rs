@@ -295,7 +295,7 @@ where
     }
 
     fn stopped(&self, cause: Cause, reading: &Reading) {
-        self.ledger.will_stop(cause);
+        self.ledger.stop(cause);
         tracing::debug!(
             http.response.status_code = reading.status(),
             error.type = reading.class().as_str(),

@@ -244,6 +244,7 @@ impl Ledger {
     /// Opens a leg on a target: the handle to send down, which no driver has marked.
     ///
     /// The attempt of a driver above is then no attempt of its own.
+    #[must_use]
     pub fn open_leg(&self, plan: LegPlan, now: Instant) -> Self {
         if let Some(above) = self.place.leg {
             if let Some(leg) = self.shared.lock().legs.get_mut(above) {
@@ -280,6 +281,13 @@ impl Ledger {
             start,
             end: clock::now(),
         });
+    }
+
+    /// Says why there is no further send on this leg.
+    pub fn stop(&self, cause: Cause) {
+        if let Some(leg) = self.place.leg {
+            self.shared.stop(leg, cause);
+        }
     }
 
     /// Why the driver of this leg did not send again; `None` if there was none or nobody wanted to.
@@ -362,12 +370,6 @@ impl Ledger {
         }
     }
 
-    pub(crate) fn will_stop(&self, cause: Cause) {
-        if let Some(leg) = self.place.leg {
-            self.shared.will_stop(leg, cause);
-        }
-    }
-
     pub(crate) fn gates(&self) -> SmallVec<[Arc<dyn Gate>; 2]> {
         match self.place.leg {
             Some(leg) => self.shared.gates(leg),
@@ -428,9 +430,11 @@ impl Owner {
     fn record_alone(&self, reading: &Reading) {
         let mut ledger = self.ledger.clone();
         let start = ledger.opened_at();
+        // What was dropped gave nothing; the error of the layer that dropped it is no outcome of it.
+        let dropped = ledger.abandoned().map(|_| Reading::new(Class::Cancelled));
         ledger.drive(Limits::default());
         ledger.end_attempt(Ended {
-            reading,
+            reading: dropped.as_ref().unwrap_or(reading),
             start,
             end: clock::now(),
         });

@@ -90,7 +90,7 @@ impl Record {
             call_sends: self.sends,
             call_waited: self.waited,
             unsent: slot.unsent,
-            gated: !slot.outer && !(self.scope.gates.is_empty() && slot.scope.gates.is_empty()),
+            gated: !(slot.outer || self.scope.gates.is_empty() && slot.scope.gates.is_empty()),
         }
     }
 
@@ -259,8 +259,8 @@ impl Shared {
         }
     }
 
-    /// The driver gives up.
-    pub(super) fn will_stop(&self, leg: usize, cause: Cause) {
+    /// No further send on this leg.
+    pub(super) fn stop(&self, leg: usize, cause: Cause) {
         let mut record = self.lock();
         if let Some(last) = record.attempts.last_mut().filter(|a| a.leg == leg) {
             last.cause = Some(cause);

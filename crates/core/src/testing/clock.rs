@@ -11,6 +11,8 @@ pub(crate) fn count_read() {
 }
 
 /// How often these crates read tokio's clock on this thread while `f` ran.
+///
+/// To count the reads of a future, poll it inside `f`, on a runtime of one thread.
 pub fn reads_during<T>(f: impl FnOnce() -> T) -> (T, u64) {
     let before = READS.get();
     let out = f();
