@@ -1,0 +1,116 @@
+//! The targets of a failover, shared by its clones and calls.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::time::Instant;
+use tower_spillway_core::{
+    Carry, InvalidConfig, Ledger,
+    ledger::{LegPlan, Onward},
+};
+
+use crate::{
+    error::NotPrepared,
+    target::{Prepare, Target, Usable},
+};
+
+/// What a leg on one target starts from.
+pub(crate) struct Spec<Req> {
+    pub(crate) plan: LegPlan,
+    prepare: Option<Prepare<Req>>,
+    inherit_credentials: bool,
+}
+
+impl<Req> Spec<Req> {
+    /// Makes a pristine request fit the target.
+    pub(crate) fn fit<A: Carry<Req>>(
+        &self,
+        adapter: &A,
+        request: &mut Req,
+    ) -> Result<(), NotPrepared> {
+        if !self.inherit_credentials {
+            adapter.strip_credentials(request);
+        }
+        match &self.prepare {
+            Some(prepare) => prepare(request).map_err(NotPrepared::new),
+            None => Ok(()),
+        }
+    }
+
+    /// Opens the leg and sends its handle down in the request, unmarked: a driver above the
+    /// failover does not drive below it.
+    pub(crate) fn open_leg<A: Carry<Req>>(
+        &self,
+        adapter: &A,
+        ledger: &Ledger,
+        request: &mut Req,
+        now: Instant,
+    ) -> Ledger {
+        let leg = ledger.open_leg(self.plan.clone(), now);
+        adapter.open(request, leg.clone());
+        leg
+    }
+}
+
+/// Which targets are usable now.
+struct Outlook(Box<[Option<Usable>]>);
+
+impl Onward for Outlook {
+    fn usable_after(&self, tried: usize) -> bool {
+        self.0
+            .iter()
+            .skip(tried.saturating_add(1))
+            .any(|usable| usable.as_ref().is_none_or(|usable| usable()))
+    }
+}
+
+pub(crate) struct Fleet<S, Req> {
+    pub(crate) specs: Box<[Spec<Req>]>,
+    // Never polled, only cloned, when a call goes to a later target: the clean path takes no lock,
+    // and a service need not be `Sync`.
+    spares: Mutex<Box<[S]>>,
+}
+
+impl<S, Req> Fleet<S, Req> {
+    pub(crate) fn new(
+        targets: impl IntoIterator<Item = Target<S, Req>>,
+    ) -> Result<Self, InvalidConfig> {
+        let (mut specs, mut services, mut usable) = (Vec::new(), Vec::new(), Vec::new());
+        for target in targets {
+            if specs
+                .iter()
+                .any(|s: &Spec<Req>| s.plan.target == target.plan.target)
+            {
+                return Err(InvalidConfig::new(
+                    "target name",
+                    "given to one target only",
+                ));
+            }
+            if target.plan.sends_while_others == 0 {
+                return Err(InvalidConfig::new("sends_while_others", "at least 1"));
+            }
+            usable.push(target.usable);
+            services.push(target.service);
+            specs.push(Spec {
+                plan: target.plan,
+                prepare: target.prepare,
+                inherit_credentials: target.inherit_credentials,
+            });
+        }
+        let outlook: Arc<dyn Onward> = Arc::new(Outlook(usable.into()));
+        for (index, spec) in specs.iter_mut().enumerate() {
+            spec.plan.onward = Some((Arc::clone(&outlook), index));
+        }
+        Ok(Self {
+            specs: specs.into(),
+            spares: Mutex::new(services.into()),
+        })
+    }
+}
+
+impl<S: Clone, Req> Fleet<S, Req> {
+    /// A fresh service of a target.
+    pub(crate) fn service(&self, index: usize) -> Option<S> {
+        let spares = self.spares.lock().unwrap_or_else(PoisonError::into_inner);
+        spares.get(index).cloned()
+    }
+}

@@ -1,0 +1,341 @@
+//! What one call does from target to target, without the futures in between.
+
+use std::{error::Error, sync::Arc, time::Duration};
+
+use tokio::time::Instant;
+use tower_spillway_core::{
+    BoxError, Carry, Cause, Class, Classified, Ledger, NotReplayable, Read, Reading, Refused,
+    Resend, Verdict, clock, ledger::Owner,
+};
+
+use crate::{
+    error::{AllRefused, NotPrepared},
+    fleet::Fleet,
+};
+
+/// An outcome kept while later targets are asked.
+struct Kept<Res> {
+    out: Result<Res, BoxError>,
+    reading: Reading,
+    leg: Ledger,
+}
+
+/// What follows from an outcome.
+pub(crate) enum Next<Req, Res> {
+    /// The caller gets this.
+    Done(Result<Res, BoxError>),
+    /// This goes to the next target.
+    Hop(Req),
+}
+
+/// The state of a call between and during its legs.
+pub(crate) struct Journey<S, Req, Res, A> {
+    fleet: Arc<Fleet<S, Req>>,
+    adapter: A,
+    ledger: Ledger,
+    owner: Option<Owner>,
+    index: usize,
+    /// The leg under way, from its sending on.
+    leg: Option<Ledger>,
+    /// The request as it came, while there is a later target to send it to.
+    pristine: Result<Option<Req>, NotReplayable>,
+    resend_safe: bool,
+    primary: Option<Kept<Res>>,
+    later: Option<Kept<Res>>,
+    not_prepared: Option<NotPrepared>,
+    retry_in: Option<Duration>,
+}
+
+impl<S, Req, Res, A> Journey<S, Req, Res, A>
+where
+    A: Resend<Req> + Carry<Req> + Read<Res>,
+{
+    /// A call at its start, and the request for the first target.
+    pub(crate) fn new(fleet: Arc<Fleet<S, Req>>, adapter: A, mut request: Req) -> (Self, Req) {
+        let (ledger, owner) = Ledger::enter(&adapter, &mut request);
+        let pristine = if fleet.specs.len() > 1 {
+            adapter.try_clone(&request).map(Some)
+        } else {
+            Ok(None)
+        };
+        let journey = Self {
+            fleet,
+            adapter,
+            ledger,
+            owner,
+            index: 0,
+            leg: None,
+            pristine,
+            resend_safe: false,
+            primary: None,
+            later: None,
+            not_prepared: None,
+            retry_in: None,
+        };
+        (journey, request)
+    }
+
+    /// The time, without a clock read where the chain of `call`s has just made one.
+    pub(crate) fn now(&self) -> Instant {
+        self.ledger.now()
+    }
+
+    /// Until when the target under way may take to become ready.
+    pub(crate) fn ready_by(&self, within: Duration) -> Instant {
+        let now = clock::now();
+        // A limit too far away to be a time: the deadline, or some thirty years.
+        let by = now
+            .checked_add(within)
+            .unwrap_or_else(|| now + Duration::from_secs(86_400 * 365 * 30));
+        self.ledger
+            .deadline()
+            .map_or(by, |deadline| by.min(deadline))
+    }
+
+    /// A fresh service of the target under way.
+    pub(crate) fn service(&self) -> Option<S>
+    where
+        S: Clone,
+    {
+        self.fleet.service(self.index)
+    }
+
+    /// Makes the request fit the target under way. The copy of a request is made before, so that
+    /// nothing set here is seen by another target.
+    pub(crate) fn prepare(&mut self, request: &mut Req) -> Result<(), NotPrepared> {
+        let Some(spec) = self.fleet.specs.get(self.index) else {
+            return Ok(());
+        };
+        spec.fit(&self.adapter, request)?;
+        self.resend_safe = self.adapter.resend_safe(request, spec.plan.terms);
+        Ok(())
+    }
+
+    /// Opens the leg and runs `call` on it.
+    pub(crate) fn send<T>(
+        &mut self,
+        mut request: Req,
+        now: Instant,
+        call: impl FnOnce(Req) -> T,
+    ) -> T {
+        if let Some(spec) = self.fleet.specs.get(self.index) {
+            self.leg = Some(spec.open_leg(&self.adapter, &self.ledger, &mut request, now));
+        }
+        self.ledger.during(now, || call(request))
+    }
+
+    /// The target under way could not be asked: a refusal, except that nobody is to be told to
+    /// come back when no target could be asked because of the request itself.
+    pub(crate) fn not_prepared(&mut self, error: NotPrepared) -> Next<Req, Res> {
+        tracing::warn!(
+            spillway.target = self.target(),
+            "the request could not be prepared for a target"
+        );
+        self.not_prepared.get_or_insert(error);
+        let reading = Reading::new(Class::Refused).with_reason("not_prepared");
+        self.record_unsent(&reading, Cause::NotHere);
+        self.after_refusal()
+    }
+
+    /// The target under way was not ready in time, or failed to become so.
+    pub(crate) fn not_ready(&mut self) -> Next<Req, Res> {
+        let reading = Reading::new(Class::Refused).with_reason("not_ready");
+        self.record_unsent(&reading, Cause::NotReady);
+        self.after_refusal()
+    }
+
+    fn record_unsent(&mut self, reading: &Reading, cause: Cause) {
+        if let Some(spec) = self.fleet.specs.get(self.index) {
+            let leg = self.ledger.open_leg(spec.plan.clone(), clock::now());
+            leg.end_leg(reading);
+            leg.stop(cause);
+        }
+    }
+
+    /// An outcome of the target under way.
+    pub(crate) fn arrived(&mut self, out: Result<Res, BoxError>) -> Next<Req, Res> {
+        let view = out.as_ref().map_err(|e| &**e as &(dyn Error + 'static));
+        let reading = self.adapter.read(view);
+        let Some(leg) = self.leg.take() else {
+            return Next::Done(out);
+        };
+        leg.end_leg(&reading);
+        if reading.class() == Class::Refused {
+            let refused = out.err().as_deref().and_then(|e| Refused::find(e).copied());
+            let wait = refused.and_then(|r| r.wait());
+            self.retry_in = match (self.retry_in, wait) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            };
+            return self.after_refusal();
+        }
+        let kept = Kept { out, reading, leg };
+        match kept.reading.class() {
+            Class::Success | Class::Cancelled => self.done(kept),
+            Class::CallerFault => self.caller_fault(kept),
+            _ => match self.may_hop(&kept) {
+                Ok(request) => {
+                    let cause = kept.leg.cause().map(Cause::as_str);
+                    self.hop(kept.reading.class(), cause);
+                    if self.index == 1 {
+                        self.primary = Some(kept);
+                    } else {
+                        self.later = Some(kept);
+                    }
+                    Next::Hop(request)
+                }
+                Err(cause) => {
+                    if let Some(cause) = cause {
+                        kept.leg.stop(cause);
+                    }
+                    self.advise_stop(&kept);
+                    self.done(kept)
+                }
+            },
+        }
+    }
+
+    /// Whether the next target may be asked after a real outcome; the request for it if so.
+    fn may_hop(&mut self, kept: &Kept<Res>) -> Result<Req, Option<Cause>> {
+        if self.index.saturating_add(1) >= self.fleet.specs.len() {
+            return Err(None);
+        }
+        if !kept.reading.is_unprocessed() && !self.resend_safe {
+            return Err(Some(Cause::MayHaveBeenProcessed));
+        }
+        if !self.in_time() {
+            return Err(Some(Cause::DeadlineWouldPass));
+        }
+        if !self.ledger.may_send() {
+            return Err(Some(Cause::AttemptsExhausted));
+        }
+        self.next_request().map_err(|_| Some(Cause::NotReplayable))
+    }
+
+    fn in_time(&self) -> bool {
+        self.ledger
+            .deadline()
+            .is_none_or(|deadline| self.ledger.last_seen() < deadline)
+    }
+
+    /// The pristine request, and a copy kept while there is a target after the next.
+    fn next_request(&mut self) -> Result<Req, NotReplayable> {
+        let request = self
+            .pristine
+            .as_mut()
+            .map_err(|why| *why)?
+            .take()
+            .ok_or(NotReplayable::new("it was sent to the last target"))?;
+        if self.index.saturating_add(2) < self.fleet.specs.len() {
+            self.pristine = self.adapter.try_clone(&request).map(Some);
+        }
+        Ok(request)
+    }
+
+    /// A refusal is free: nothing was sent.
+    fn after_refusal(&mut self) -> Next<Req, Res> {
+        let last = self.index.saturating_add(1) >= self.fleet.specs.len();
+        if !last && self.in_time() && self.ledger.may_send() {
+            if let Ok(request) = self.next_request() {
+                self.hop(Class::Refused, None);
+                return Next::Hop(request);
+            }
+        }
+        if let Some(kept) = self.later.take().or_else(|| self.primary.take()) {
+            self.advise_stop(&kept);
+            return self.done(kept);
+        }
+        let reading = Reading::new(Class::Refused);
+        let error: BoxError = match self.not_prepared.take() {
+            Some(error) => Classified::new(Reading::new(Class::CallerFault), error).into(),
+            None => {
+                // Waiting for the first target to come back is for a layer outside.
+                self.ledger.advise(match self.retry_in {
+                    Some(wait) => Verdict::Retry {
+                        after: wait.max(Duration::from_millis(1)),
+                    },
+                    None => Verdict::Stop(Cause::Refused),
+                });
+                tracing::warn!(
+                    spillway.retry_in_ms = self.retry_in.map(millis),
+                    "every target refused; nothing was sent"
+                );
+                AllRefused::new(self.retry_in).into()
+            }
+        };
+        Next::Done(self.finish(Err(error), &reading))
+    }
+
+    /// The request is at fault. After a primary that answered otherwise the fault is more likely
+    /// in how the request was made to fit this target: the caller gets the primary's outcome.
+    fn caller_fault(&mut self, kept: Kept<Res>) -> Next<Req, Res> {
+        kept.leg.stop(Cause::CallerFault);
+        match self.primary.take() {
+            Some(primary) => {
+                tracing::warn!(
+                    spillway.target = self.target(),
+                    http.response.status_code = kept.reading.status(),
+                    "a fallback calls the request wrong: does it need another `prepare`?"
+                );
+                self.advise_stop(&primary);
+                self.done(primary)
+            }
+            None => self.done(kept),
+        }
+    }
+
+    /// All targets failed: another round by a layer outside would multiply the sends.
+    fn advise_stop(&self, kept: &Kept<Res>) {
+        let cause = kept.leg.cause().unwrap_or(Cause::AttemptsExhausted);
+        self.ledger.advise(Verdict::Stop(cause));
+    }
+
+    fn hop(&mut self, class: Class, cause: Option<&'static str>) {
+        let from = self.index;
+        self.index = self.index.saturating_add(1);
+        tracing::info!(
+            spillway.from = self.fleet.specs.get(from).map(|s| s.plan.target.as_str()),
+            spillway.to = self.target(),
+            error.type = class.as_str(),
+            spillway.cause = cause,
+            "going to the next target"
+        );
+    }
+
+    fn target(&self) -> Option<&str> {
+        let spec = self.fleet.specs.get(self.index)?;
+        Some(spec.plan.target.as_str())
+    }
+
+    fn done(&mut self, kept: Kept<Res>) -> Next<Req, Res> {
+        kept.leg.serve();
+        Next::Done(self.finish(kept.out, &kept.reading))
+    }
+
+    fn finish(
+        &mut self,
+        mut out: Result<Res, BoxError>,
+        reading: &Reading,
+    ) -> Result<Res, BoxError> {
+        if let Some(owner) = self.owner.take() {
+            owner.finish(reading);
+            if let Ok(response) = &mut out {
+                self.adapter.attach(response, &self.ledger);
+            }
+        }
+        out
+    }
+}
+
+impl<S, Req, Res, A> Journey<S, Req, Res, A> {
+    /// The caller left while a leg was under way.
+    pub(crate) fn cancelled(&mut self) {
+        if let Some(leg) = self.leg.take() {
+            leg.end_leg(&Reading::new(Class::Cancelled));
+        }
+    }
+}
+
+fn millis(d: Duration) -> u64 {
+    u64::try_from(d.as_millis()).unwrap_or(u64::MAX)
+}
