@@ -1,5 +1,7 @@
 //! What a caller sees of a failover, over scripted targets.
 
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
 use std::time::Duration;
 
 use http::{Request, Response, StatusCode};
