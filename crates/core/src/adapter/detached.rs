@@ -9,7 +9,7 @@ use crate::{Ledger, Reading, error::NotReplayable};
 /// so layers cannot see each other. Use [`Plain`](crate::Plain) to stack them.
 ///
 /// Every request may be sent again, whatever may have been processed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Detached<C>(pub C);
 
 impl<C, Req> MayCarry<Req> for Detached<C> {}

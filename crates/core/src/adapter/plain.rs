@@ -71,7 +71,7 @@ where
 ///
 /// Every request may be sent again, whatever may have been processed. Errors of these crates
 /// (refusals, time limits) are read before the classification is asked.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Plain<C>(pub C);
 
 impl<C, Req> MayCarry<Carried<Req>> for Plain<C> {
