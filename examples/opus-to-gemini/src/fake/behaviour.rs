@@ -1,0 +1,34 @@
+//! What a fake vendor does with a request that passes its checks.
+
+use std::time::Duration;
+
+/// What a fake vendor does with a request that passes its checks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Behaviour {
+    /// Answers after its latency.
+    #[default]
+    Answer,
+    /// Answers after this many times its latency.
+    Slow {
+        /// By how much its latency is multiplied.
+        factor: u32,
+    },
+    /// 429 at once.
+    Throttle {
+        /// When to come back: Anthropic says so in `Retry-After`, in whole seconds, rounded up;
+        /// Gemini in a `google.rpc.RetryInfo` in the body.
+        retry_after: Duration,
+    },
+    /// An error at once.
+    Fail {
+        /// Its status: 500, 503, 504 or 529, say.
+        status: u16,
+    },
+    /// Takes the request and never answers.
+    Hang,
+    /// Takes the request and closes the connection.
+    Reset,
+    /// Answers after its latency, but closes the connection halfway through the body.
+    Cut,
+}

@@ -1,0 +1,171 @@
+//! The OpenAI-shaped chat that both vendors serve.
+
+use serde_json::{Map, Value, json};
+
+/// What a checked request asks for.
+pub(super) struct Chat {
+    pub(super) model: String,
+    pub(super) answers: u64,
+    stream: bool,
+    prompt: String,
+    prompt_chars: usize,
+}
+
+/// Roles of OpenAI's chat messages.
+const ROLES: [&str; 6] = [
+    "system",
+    "developer",
+    "user",
+    "assistant",
+    "tool",
+    "function",
+];
+
+/// What is wrong with a body.
+pub(super) enum Wrong {
+    /// It is not a JSON object.
+    NotJson,
+    /// A field is missing or out of its bounds.
+    Field {
+        name: &'static str,
+        bound: &'static str,
+    },
+}
+
+pub(super) fn parse(body: &[u8]) -> Result<Map<String, Value>, Wrong> {
+    match serde_json::from_slice(body) {
+        Ok(Value::Object(fields)) => Ok(fields),
+        _ => Err(Wrong::NotJson),
+    }
+}
+
+impl Chat {
+    /// The fields that both vendors read alike.
+    pub(super) fn read(fields: &Map<String, Value>) -> Result<Self, Wrong> {
+        let wrong = |name, bound| Wrong::Field { name, bound };
+        let model = match fields.get("model").and_then(Value::as_str) {
+            Some(model) if !model.is_empty() => model.to_owned(),
+            _ => return Err(wrong("model", "Field required")),
+        };
+        let messages = match fields.get("messages").and_then(Value::as_array) {
+            Some(messages) if !messages.is_empty() => messages,
+            _ => return Err(wrong("messages", "at least one message is required")),
+        };
+        let known = |m: &Value| {
+            m.get("role")
+                .and_then(Value::as_str)
+                .is_some_and(|r| ROLES.contains(&r))
+        };
+        if !messages.iter().all(known) {
+            return Err(wrong("messages", "each message needs a known role"));
+        }
+        for name in ["max_tokens", "max_completion_tokens"] {
+            let given = fields.get(name).filter(|v| !v.is_null());
+            if given.is_some_and(|v| v.as_u64().is_none_or(|n| n == 0)) {
+                return Err(wrong(name, "must be greater than or equal to 1"));
+            }
+        }
+        let answers = match fields.get("n").filter(|v| !v.is_null()) {
+            None => 1,
+            Some(n) => n.as_u64().ok_or(wrong("n", "must be a whole number"))?,
+        };
+        let prompt = messages.iter().rev().find(|m| role_of(m) == Some("user"));
+        Ok(Self {
+            model,
+            answers,
+            stream: fields
+                .get("stream")
+                .and_then(Value::as_bool)
+                .unwrap_or(false),
+            prompt: prompt.map(text_of).unwrap_or_default(),
+            prompt_chars: messages.iter().map(|m| text_of(m).chars().count()).sum(),
+        })
+    }
+
+    /// What the model says: which one it is, and that it heard.
+    fn says(&self) -> String {
+        let heard: String = self.prompt.chars().take(60).collect();
+        let more = if self.prompt.chars().count() > 60 {
+            "…"
+        } else {
+            ""
+        };
+        format!("This is a fake {}. You said: {heard}{more}", self.model)
+    }
+
+    /// `chat.completion`, or the chunks of a stream that say the same.
+    pub(super) fn complete(&self, id: &str) -> Result<Value, Vec<Value>> {
+        let says = self.says();
+        if self.stream {
+            return Err(self.chunks(id, &says));
+        }
+        let choices: Vec<Value> = (0..self.answers)
+            .map(|index| {
+                json!({
+                    "index": index,
+                    "message": {"role": "assistant", "content": says},
+                    "finish_reason": "stop",
+                })
+            })
+            .collect();
+        let (asked, told) = (tokens(self.prompt_chars), tokens(says.chars().count()));
+        Ok(json!({
+            "id": id,
+            "object": "chat.completion",
+            "created": CREATED,
+            "model": self.model,
+            "choices": choices,
+            "usage": {
+                "prompt_tokens": asked,
+                "completion_tokens": told,
+                "total_tokens": asked + told,
+            },
+        }))
+    }
+
+    fn chunks(&self, id: &str, says: &str) -> Vec<Value> {
+        let chunk = |delta: Value, end: Value| {
+            json!({
+                "id": id,
+                "object": "chat.completion.chunk",
+                "created": CREATED,
+                "model": self.model,
+                "choices": [{"index": 0, "delta": delta, "finish_reason": end}],
+            })
+        };
+        let mut chunks = vec![chunk(
+            json!({"role": "assistant", "content": ""}),
+            Value::Null,
+        )];
+        chunks.extend(
+            says.split_inclusive(' ')
+                .map(|word| chunk(json!({"content": word}), Value::Null)),
+        );
+        chunks.push(chunk(json!({}), json!("stop")));
+        chunks
+    }
+}
+
+/// Any fixed time will do: nothing reads it.
+const CREATED: u64 = 1_767_225_600;
+
+/// Four characters a token, as a rule of thumb.
+fn tokens(chars: usize) -> usize {
+    chars / 4 + 1
+}
+
+pub(super) fn role_of(message: &Value) -> Option<&str> {
+    message.get("role").and_then(Value::as_str)
+}
+
+/// The text of a message: a string, or the text parts of a list.
+fn text_of(message: &Value) -> String {
+    match message.get("content") {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(parts)) => parts
+            .iter()
+            .filter_map(|part| part.get("text").and_then(Value::as_str))
+            .collect(),
+        _ => String::new(),
+    }
+}

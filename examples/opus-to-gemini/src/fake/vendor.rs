@@ -1,0 +1,71 @@
+//! Which vendor a server plays.
+
+use std::{fmt, time::Duration};
+
+use http::request::Parts;
+
+use super::{anthropic, chat::Chat, gemini, log::KeyLabel, reply::Reply};
+
+/// The vendor that a server plays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Vendor {
+    /// `POST /v1/chat/completions` as Anthropic's OpenAI-compatible endpoint serves it: unknown
+    /// fields are ignored, hints come in headers.
+    Anthropic,
+    /// `POST /v1beta/openai/chat/completions` as Gemini's serves it: unknown fields are rejected,
+    /// hints come in the body.
+    Gemini,
+}
+
+impl Vendor {
+    /// A name in lower case.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
+        }
+    }
+
+    /// The path of its chat endpoint.
+    pub fn path(self) -> &'static str {
+        match self {
+            Self::Anthropic => "/v1/chat/completions",
+            Self::Gemini => "/v1beta/openai/chat/completions",
+        }
+    }
+
+    /// The chat that a request asks for, or why the vendor rejects it.
+    pub(super) fn check(self, head: &Parts, key: &KeyLabel, body: &[u8]) -> Result<Chat, Reply> {
+        match self {
+            Self::Anthropic => anthropic::check(head, key, body),
+            Self::Gemini => gemini::check(head, key, body),
+        }
+    }
+
+    pub(super) fn answer(self, chat: &Chat) -> Reply {
+        match self {
+            Self::Anthropic => anthropic::answer(chat),
+            Self::Gemini => gemini::answer(chat),
+        }
+    }
+
+    pub(super) fn throttled(self, retry_after: Duration) -> Reply {
+        match self {
+            Self::Anthropic => anthropic::throttled(retry_after),
+            Self::Gemini => gemini::throttled(retry_after),
+        }
+    }
+
+    pub(super) fn failed(self, status: u16) -> Reply {
+        match self {
+            Self::Anthropic => anthropic::failed(status),
+            Self::Gemini => gemini::failed(status),
+        }
+    }
+}
+
+impl fmt::Display for Vendor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
