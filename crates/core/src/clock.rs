@@ -1,14 +1,38 @@
 //! The two clocks: tokio's for every delay, and wall time for dates that a server sends.
 
-use std::{fmt, sync::Arc, time::SystemTime};
+use std::{cell::Cell, fmt, sync::Arc, time::SystemTime};
 
 use tokio::time::Instant;
 
-/// Reads tokio's clock. The one place that does, so that reads can be counted.
+thread_local! {
+    /// The time of the synchronous chain of `call`s that runs on this thread. Of the thread, not of
+    /// the call: behind a `Buffer` one call runs on two threads at once, and a time set on one and
+    /// restored on the other would stay for good.
+    static MOMENT: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// The time of the running chain of `call`s, if there is one, else read from tokio's clock. The
+/// one place that reads it, so that reads can be counted.
 pub fn now() -> Instant {
+    if let Some(moment) = MOMENT.get() {
+        return moment;
+    }
     #[cfg(feature = "testing")]
     crate::testing::clock::count_read();
     Instant::now()
+}
+
+/// Runs `call` with `now` as the time of the chain that it starts, so that the layers of a stack
+/// read the clock once between them.
+pub(crate) fn during<T>(now: Instant, call: impl FnOnce() -> T) -> T {
+    struct Unset(Option<Instant>);
+    impl Drop for Unset {
+        fn drop(&mut self) {
+            MOMENT.set(self.0);
+        }
+    }
+    let _unset = Unset(MOMENT.replace(Some(now)));
+    call()
 }
 
 /// Where wall time comes from. Only dates that a server sends need it, and only where the response

@@ -7,7 +7,11 @@ use http_body::Body;
 
 use super::{Carry, ErrorReader, MayCarry, Read, ReplayableBody, Resend, ResendTerms, table};
 use crate::{
-    Ledger, Reading, attempt_timeout::AttemptLimits, clock::Wall, error::NotReplayable, hint,
+    Ledger, Reading,
+    attempt_timeout::AttemptLimits,
+    clock::Wall,
+    error::NotReplayable,
+    hint::{self, Hint},
 };
 
 /// A held body is at most this long.
@@ -72,16 +76,26 @@ impl Http {
         self
     }
 
+    fn hint<B>(&self, response: &Response<B>) -> Option<Hint> {
+        hint::from_headers(response.headers(), || self.wall.now())
+    }
+
     fn read_response<B>(&self, response: &Response<B>) -> Reading {
         let status = response.status().as_u16();
         if let Some(reading) = response.extensions().get::<Reading>() {
-            return reading.clone().with_status(Some(status));
+            let reading = reading.clone().with_status(Some(status));
+            // Who changed the class alone did not mean to unsay what the server asked; a vendor
+            // table has read the headers itself.
+            if reading.class().may_pass() && reading.hint().is_none() && !reading.is_vendor() {
+                return reading.with_hint(self.hint(response));
+            }
+            return reading;
         }
         // Nobody needs a hint on a success, and reading none keeps the clean path short.
         if response.status().is_success() {
             return table::read_status(status, false, false);
         }
-        let hint = hint::from_headers(response.headers(), || self.wall.now());
+        let hint = self.hint(response);
         table::read_status(status, hint.is_some(), closes(response.headers())).with_hint(hint)
     }
 }
@@ -157,6 +171,6 @@ impl<B: Body> Read<Response<B>> for Http {
     }
 
     fn attach(&self, response: &mut Response<B>, ledger: &Ledger) {
-        response.extensions_mut().insert(ledger.clone());
+        response.extensions_mut().insert(ledger.for_caller());
     }
 }

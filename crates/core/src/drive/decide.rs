@@ -33,10 +33,13 @@ pub(super) fn by_class(reading: &Reading) -> Option<Decision> {
 }
 
 /// A refusal was never sent: only the layer that refused can ask to be asked again.
-pub(super) fn after_refusal(at: &Situation) -> Decision {
+pub(super) fn after_refusal(copy: Result<(), NotReplayable>, at: &Situation) -> Decision {
     let Some(Verdict::Retry { after }) = at.advice else {
         return Decision::Stop(Cause::Refused);
     };
+    if copy.is_err() {
+        return Decision::Stop(Cause::NotReplayable);
+    }
     if at.unsent >= MOST_UNSENT {
         return Decision::Stop(Cause::Refused);
     }
@@ -202,11 +205,11 @@ mod tests {
     #[test]
     fn unsent_retries_are_bounded() {
         let mut at = at(|_| ());
-        assert_eq!(after_refusal(&at), Decision::Stop(Cause::Refused));
+        assert_eq!(after_refusal(Ok(()), &at), Decision::Stop(Cause::Refused));
         at.advice = Some(Verdict::Retry { after: SECOND });
-        assert_eq!(after_refusal(&at), Decision::Wait(SECOND));
+        assert_eq!(after_refusal(Ok(()), &at), Decision::Wait(SECOND));
         at.unsent = MOST_UNSENT;
-        assert_eq!(after_refusal(&at), Decision::Stop(Cause::Refused));
+        assert_eq!(after_refusal(Ok(()), &at), Decision::Stop(Cause::Refused));
     }
 
     #[test]

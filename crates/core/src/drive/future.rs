@@ -22,7 +22,7 @@ use super::{
 use crate::{
     BoxError, Cause, Class, Ledger, Limits, Outcome, Policy, Read, Reading, Resend, Verdict, clock,
     error::{TimeLimit, TimedOut},
-    gate::{Ask, Entry},
+    gate::Ask,
     ledger::{Ended, Owner, Situation},
 };
 
@@ -41,7 +41,6 @@ pin_project! {
         engine: Arc<Engine<P, A>>,
         ledger: Ledger,
         owner: Option<Owner>,
-        entries: smallvec::SmallVec<[Entry; 1]>,
         driver: bool,
         in_flight: bool,
         resend_safe: bool,
@@ -61,21 +60,23 @@ pin_project! {
         A: Resend<Req>,
     {
         fn drop(this: Pin<&mut Self>) {
-            let this = this.project();
-            if !*this.driver {
+            let mut this = this.project();
+            if !*this.driver || matches!(this.state.as_mut().project(), StateProj::Done) {
                 return;
             }
+            // What is below first: it may read in the ledger why it is dropped. Then in the order of
+            // an outcome: the reservation, the attempt, the leg.
+            this.state.set(State::Done);
+            let now = clock::now();
+            this.grants.release();
             if *this.in_flight {
-                let now = clock::now();
                 this.ledger.end_attempt(Ended {
                     reading: &Reading::new(Class::Cancelled),
                     start: *this.started,
                     end: now,
                 });
-                this.ledger.leave_gates(now);
-            } else if !matches!(this.state.project(), StateProj::Done) {
-                this.ledger.leave_gates(clock::now());
             }
+            this.ledger.leave_gates(now);
         }
     }
 }
@@ -109,27 +110,24 @@ where
             }
         };
         let driver = !ledger.is_driven();
-        let now;
-        let mut entries = smallvec::SmallVec::new();
-        let mut resend_safe = false;
-        if driver {
-            let part = ledger.drive(engine.limits);
-            now = part.moment.unwrap_or_else(clock::now);
-            resend_safe = adapter.resend_safe(&request, part.terms);
+        let now = ledger.now_or_opened(owner.is_some());
+        let terms = if driver {
+            ledger.drive(engine.limits, now)
         } else {
             ledger.limit(engine.limits);
-            now = ledger.now();
-            resend_safe |= adapter.resend_safe(&request, ledger.resend_terms());
-        }
+            ledger.resend_terms()
+        };
+        let resend_safe = adapter.resend_safe(&request, terms);
         for gate in &engine.gates {
-            entries.extend(ledger.enter_gate(gate, now));
+            // Below a driver, which this layer is or has above it, there is no entry to keep: the
+            // driver leaves the gate when its leg ends.
+            drop(ledger.enter_gate(gate, now));
         }
-        let mut spare = Spare::LastSend;
+        let mut spare = Spare::Taken;
         if driver {
             mark(adapter, &mut request, &ledger, 1);
-            if engine.limits.max_attempts != Some(1) {
-                spare = copy(adapter, &request);
-            }
+            // Even where one send is all that is allowed: an attempt that is refused unsent is none.
+            spare = copy(adapter, &request);
         }
         let call = ledger.during(now, || inner.call(request));
         Self {
@@ -137,7 +135,6 @@ where
             engine,
             ledger,
             owner,
-            entries,
             driver,
             in_flight: driver,
             resend_safe,
@@ -224,7 +221,7 @@ where
         }
         if reading.class() == Class::Refused {
             at.history.more_targets = at.outlook.more_targets();
-            return after_refusal(&at);
+            return after_refusal(self.spare.usable(), &at);
         }
         let mut verdict = self.judge(&mut at, reading, out);
         if let Some(advice) = at.advice {
@@ -308,12 +305,15 @@ where
 
     /// Readiness failed before the next send: the outcome in hand, else what failed.
     fn give_up(&mut self, failure: BoxError, cause: Cause) -> Result<S::Response, BoxError> {
-        self.grants.not_sent();
+        self.grants.release();
         let out = self.held.take().unwrap_or(Err(failure));
         let view = out.as_ref().map_err(|e| &**e as &(dyn Error + 'static));
         let reading = self.engine.adapter.read(view);
+        let now = clock::now();
+        // The wait for readiness is part of the call's latency.
+        self.ledger.saw(now);
         self.stopped(cause, &reading);
-        self.finish(out, &reading, clock::now())
+        self.finish(out, &reading, now)
     }
 
     /// The leg is over.
@@ -324,9 +324,6 @@ where
         now: Instant,
     ) -> Result<S::Response, BoxError> {
         self.ledger.leave_gates(now);
-        for entry in self.entries.drain(..) {
-            entry.leave(now);
-        }
         if let Some(owner) = self.owner.take() {
             owner.finish(reading);
             if let Ok(response) = &mut out {

@@ -15,21 +15,20 @@ pub(super) enum Spare<Req> {
     Copy(Req),
     /// None can be made.
     Never(NotReplayable),
-    /// None was made: no further send is allowed.
-    LastSend,
+    /// It is under way.
+    Taken,
 }
 
 impl<Req> Spare<Req> {
     pub(super) fn usable(&self) -> Result<(), NotReplayable> {
         match self {
-            // With no send left, that is the cause to name.
-            Self::Copy(_) | Self::LastSend => Ok(()),
+            Self::Copy(_) | Self::Taken => Ok(()),
             Self::Never(why) => Err(*why),
         }
     }
 
     pub(super) fn take(&mut self) -> Option<Req> {
-        match std::mem::replace(self, Self::LastSend) {
+        match std::mem::replace(self, Self::Taken) {
             Self::Copy(request) => Some(request),
             other => {
                 *self = other;
@@ -66,7 +65,8 @@ impl Grants {
         }
     }
 
-    pub(super) fn not_sent(&mut self) {
+    /// Settles what is open: given back if it never left, cancelled if it is under way.
+    pub(super) fn release(&mut self) {
         self.0.clear();
     }
 }

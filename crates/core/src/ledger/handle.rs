@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::{
     leg::{Ended, LegPlan, TargetName},
-    record::{Abandoned, Part, Shared, Situation},
+    record::{Abandoned, Shared, Situation},
     report::Report,
 };
 use crate::{
@@ -89,6 +89,17 @@ impl Ledger {
         self.place.attempt
     }
 
+    /// A handle to read the report from: what an adapter puts on a response. In a request it
+    /// would open a fresh ledger, since this call is over.
+    #[must_use]
+    pub fn for_caller(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+            place: Place::OFFERED,
+            target: self.target.clone(),
+        }
+    }
+
     // -- for layers ---------------------------------------------------------------------------
 
     /// The ledger of a request. Where there is none, or one that served another call, opens one;
@@ -124,8 +135,7 @@ impl Ledger {
 
     /// The time: of the running chain of `call`s if there is one, else read from the clock.
     pub fn now(&self) -> Instant {
-        let moment = self.shared.lock().moment;
-        moment.unwrap_or_else(clock::now)
+        clock::now()
     }
 
     /// [`now`](Self::now), or the time of opening where this call was opened just now.
@@ -139,15 +149,7 @@ impl Ledger {
 
     /// Runs `call` with `now` as the time of the chain that it starts.
     pub fn during<T>(&self, now: Instant, call: impl FnOnce() -> T) -> T {
-        struct Unset<'l>(&'l Ledger, Option<Instant>);
-        impl Drop for Unset<'_> {
-            fn drop(&mut self) {
-                self.0.shared.lock().moment = self.1;
-            }
-        }
-        let before = self.shared.lock().moment.replace(now);
-        let _unset = Unset(self, before);
-        call()
+        clock::during(now, call)
     }
 
     /// When the call was opened.
@@ -160,15 +162,26 @@ impl Ledger {
         self.shared.lock().seen
     }
 
-    /// The deadline of the call.
+    /// The deadline of the call, or an earlier one of the leg that this handle is on.
     pub fn deadline(&self) -> Option<Instant> {
-        self.shared.lock().deadline
+        self.shared.lock().deadline(self.place.leg)
     }
 
-    /// Sets the deadline of the call; an earlier one stays.
+    /// Sets a deadline: of this leg below a failover, else of the call; an earlier one stays.
+    ///
+    /// Nothing below a driver: what bounds one of its attempts must not keep it from the next.
     pub fn set_deadline(&self, deadline: Instant) {
+        if self.place.driven {
+            return;
+        }
         let mut record = self.shared.lock();
-        record.deadline = Some(record.deadline.map_or(deadline, |d| d.min(deadline)));
+        let slot = match self.place.leg {
+            Some(leg) => record.legs.get_mut(leg).map(|leg| &mut leg.deadline),
+            None => Some(&mut record.deadline),
+        };
+        if let Some(slot) = slot {
+            *slot = Some(slot.map_or(deadline, |d| d.min(deadline)));
+        }
     }
 
     /// Adds limits: for this leg below a driver or a failover, else for the whole call.
@@ -252,7 +265,7 @@ impl Ledger {
             }
         }
         let target = Some(plan.target.clone());
-        let leg = self.shared.open_leg(Some(plan), now);
+        let leg = self.shared.open_leg(plan, self.place.leg, now);
         Self {
             shared: Arc::clone(&self.shared),
             place: Place {
@@ -323,11 +336,11 @@ impl Ledger {
     }
 
     /// Takes part as the driver, on a leg of its own where there is none.
-    pub(crate) fn drive(&mut self, limits: Limits) -> Part {
+    pub(crate) fn drive(&mut self, limits: Limits, now: Instant) -> ResendTerms {
         self.place.driven = true;
-        let (leg, part) = self.shared.drive(self.place.leg, limits);
+        let (leg, terms) = self.shared.drive(self.place.leg, limits, now);
         self.place.leg = Some(leg);
-        part
+        terms
     }
 
     pub(crate) fn set_attempt(&mut self, attempt: u32) {
@@ -368,6 +381,10 @@ impl Ledger {
         if let Some(leg) = self.place.leg {
             self.shared.will_wait(leg, wait, reading);
         }
+    }
+
+    pub(crate) fn saw(&self, now: Instant) {
+        self.shared.saw(now);
     }
 
     pub(crate) fn gates(&self) -> SmallVec<[Arc<dyn Gate>; 2]> {
@@ -432,7 +449,7 @@ impl Owner {
         let start = ledger.opened_at();
         // What was dropped gave nothing; the error of the layer that dropped it is no outcome of it.
         let dropped = ledger.abandoned().map(|_| Reading::new(Class::Cancelled));
-        ledger.drive(Limits::default());
+        ledger.drive(Limits::default(), start);
         ledger.end_attempt(Ended {
             reading: dropped.as_ref().unwrap_or(reading),
             start,

@@ -148,7 +148,10 @@ pub(crate) fn asks_for_wait(reading: &Reading) -> bool {
 /// The slot of one leg.
 pub(super) struct Leg {
     pub(super) plan: Option<LegPlan>,
+    /// The leg whose driver is above the failover that opened this one.
+    pub(super) parent: Option<usize>,
     pub(super) opened: Instant,
+    pub(super) deadline: Option<Instant>,
     pub(super) scope: Scope,
     /// Gates that layers below the driver entered: the driver leaves them.
     pub(super) guests: SmallVec<[Arc<dyn Gate>; 1]>,
@@ -164,10 +167,12 @@ pub(super) struct Leg {
 }
 
 impl Leg {
-    pub(super) fn new(plan: Option<LegPlan>, opened: Instant) -> Self {
+    pub(super) fn new(plan: Option<LegPlan>, parent: Option<usize>, opened: Instant) -> Self {
         Self {
             plan,
+            parent,
             opened,
+            deadline: None,
             scope: Scope::default(),
             guests: SmallVec::new(),
             counts: Counts::default(),

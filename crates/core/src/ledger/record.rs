@@ -37,9 +37,6 @@ pub(super) struct AttemptRecord {
 pub(super) struct Record {
     pub(super) adopted: bool,
     pub(super) opened: Instant,
-    /// The time in the synchronous chain of `call`s that is running, so that the layers of a stack
-    /// read the clock once between them. Unset as soon as the chain returns.
-    pub(super) moment: Option<Instant>,
     pub(super) seen: Instant,
     pub(super) finished: Option<Instant>,
     pub(super) deadline: Option<Instant>,
@@ -79,7 +76,9 @@ impl Record {
                 last_wait: counts.last_wait,
                 waited: slot.waited,
                 elapsed: now.saturating_duration_since(self.opened),
-                remaining: self.deadline.map(|d| d.saturating_duration_since(now)),
+                remaining: self
+                    .deadline(Some(leg))
+                    .map(|d| d.saturating_duration_since(now)),
                 resend_safe: false,
                 more_targets: false,
             },
@@ -90,8 +89,31 @@ impl Record {
             call_sends: self.sends,
             call_waited: self.waited,
             unsent: slot.unsent,
-            gated: !(slot.outer || self.scope.gates.is_empty() && slot.scope.gates.is_empty()),
+            gated: !slot.outer && self.scopes(leg).any(|s| !s.gates.is_empty()),
         }
+    }
+
+    /// A leg and the legs around it, from the inside out.
+    fn lineage(&self, leg: Option<usize>) -> impl Iterator<Item = &Leg> {
+        let inner = leg.and_then(|leg| self.legs.get(leg));
+        std::iter::successors(inner, |leg| self.legs.get(leg.parent?))
+    }
+
+    /// What holds for a leg: its own scope, those of the legs around it, and that of the call.
+    fn scopes(&self, leg: usize) -> impl Iterator<Item = &Scope> {
+        let legs = self.lineage(Some(leg)).map(|leg| &leg.scope);
+        legs.chain(std::iter::once(&self.scope))
+    }
+
+    /// The earliest deadline of a leg, the legs around it and the call.
+    pub(super) fn deadline(&self, leg: Option<usize>) -> Option<Instant> {
+        let legs = self.lineage(leg).filter_map(|leg| leg.deadline);
+        legs.chain(self.deadline).min()
+    }
+
+    fn last_attempt_mut(&mut self, leg: usize) -> Option<&mut AttemptRecord> {
+        // Not simply the last: legs may race.
+        self.attempts.iter_mut().rev().find(|a| a.leg == leg)
     }
 
     pub(super) fn terms(&self, leg: Option<usize>) -> ResendTerms {
@@ -132,13 +154,6 @@ pub(crate) struct Situation {
     pub(crate) gated: bool,
 }
 
-/// What a driver takes up its leg with.
-pub(crate) struct Part {
-    /// The time of the running chain of `call`s, if there is one.
-    pub(crate) moment: Option<Instant>,
-    pub(crate) terms: ResendTerms,
-}
-
 /// The shared part of a ledger.
 pub(super) struct Shared(Mutex<Record>);
 
@@ -147,7 +162,6 @@ impl Shared {
         Self(Mutex::new(Record {
             adopted,
             opened: now,
-            moment: None,
             seen: now,
             finished: None,
             deadline: None,
@@ -166,35 +180,40 @@ impl Shared {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn open_leg(&self, plan: Option<LegPlan>, now: Instant) -> usize {
+    pub(super) fn open_leg(&self, plan: LegPlan, parent: Option<usize>, now: Instant) -> usize {
         let mut record = self.lock();
-        record.legs.push(Leg::new(plan, now));
+        record.legs.push(Leg::new(Some(plan), parent, now));
         record.legs.len() - 1
     }
 
     /// Takes up a leg as its driver; opens one where there is none.
-    pub(super) fn drive(&self, leg: Option<usize>, limits: Limits) -> (usize, Part) {
+    pub(super) fn drive(
+        &self,
+        leg: Option<usize>,
+        limits: Limits,
+        now: Instant,
+    ) -> (usize, ResendTerms) {
         let mut record = self.lock();
         let leg = leg.unwrap_or_else(|| {
-            let opened = record.moment.unwrap_or(record.seen);
-            record.legs.push(Leg::new(None, opened));
+            record.legs.push(Leg::new(None, None, now));
             record.legs.len() - 1
         });
         if let Some(slot) = record.legs.get_mut(leg) {
             slot.scope.limits = slot.scope.limits.merge(limits);
         }
-        let part = Part {
-            moment: record.moment,
-            terms: record.terms(Some(leg)),
-        };
-        (leg, part)
+        let terms = record.terms(Some(leg));
+        (leg, terms)
     }
 
     /// Registers a gate for a leg or for the call; `false` if it is there already.
     pub(super) fn add_gate(&self, leg: Option<usize>, driven: bool, gate: &Arc<dyn Gate>) -> bool {
         let mut guard = self.lock();
         let record = &mut *guard;
-        if record.scope.has(gate) {
+        let there = match leg {
+            Some(leg) => record.scopes(leg).any(|s| s.has(gate)),
+            None => record.scope.has(gate),
+        };
+        if there {
             return false;
         }
         let Some(leg) = leg else {
@@ -204,9 +223,6 @@ impl Shared {
         let Some(slot) = record.legs.get_mut(leg) else {
             return false;
         };
-        if slot.scope.has(gate) {
-            return false;
-        }
         slot.scope.gates.push(Arc::clone(gate));
         if driven {
             slot.guests.push(Arc::clone(gate));
@@ -245,7 +261,7 @@ impl Shared {
     pub(super) fn will_wait(&self, leg: usize, wait: Duration, reading: &Reading) {
         let mut record = self.lock();
         record.waited = record.waited.saturating_add(wait);
-        if let Some(last) = record.attempts.last_mut().filter(|a| a.leg == leg) {
+        if let Some(last) = record.last_attempt_mut(leg) {
             last.wait = Some(wait);
         }
         let Some(slot) = record.leg_mut(leg) else {
@@ -259,10 +275,15 @@ impl Shared {
         }
     }
 
+    /// The call came so far.
+    pub(super) fn saw(&self, now: Instant) {
+        self.lock().seen = now;
+    }
+
     /// No further send on this leg.
     pub(super) fn stop(&self, leg: usize, cause: Cause) {
         let mut record = self.lock();
-        if let Some(last) = record.attempts.last_mut().filter(|a| a.leg == leg) {
+        if let Some(last) = record.last_attempt_mut(leg) {
             last.cause = Some(cause);
         }
         if let Some(slot) = record.leg_mut(leg) {
@@ -270,18 +291,14 @@ impl Shared {
         }
     }
 
-    /// The gates of the call and of a leg, each once.
+    /// The gates of the call, of a leg and of the legs around it, each once.
     pub(super) fn gates(&self, leg: usize) -> SmallVec<[Arc<dyn Gate>; 2]> {
         let record = self.lock();
-        let mut gates = record.scope.gates.clone();
-        if let Some(slot) = record.legs.get(leg) {
-            gates.extend(
-                slot.scope
-                    .gates
-                    .iter()
-                    .filter(|g| !record.scope.has(g))
-                    .cloned(),
-            );
+        let mut gates = SmallVec::<[Arc<dyn Gate>; 2]>::new();
+        for gate in record.scopes(leg).flat_map(|scope| &scope.gates) {
+            if !gates.iter().any(|g| Arc::ptr_eq(g, gate)) {
+                gates.push(Arc::clone(gate));
+            }
         }
         gates
     }
@@ -298,6 +315,10 @@ impl Record {
         slot.counts = slot.counts.after(ended.reading).0;
         slot.advice = None;
         slot.last_class = Some(class);
+        if class != Class::Cancelled {
+            // A mark is of one attempt: the next may be dropped for another reason.
+            slot.abandoned = None;
+        }
         if slot.outer {
             return;
         }
