@@ -196,6 +196,20 @@ impl Ledger {
         }
     }
 
+    /// Adds limits over all sends below, of every layer: for the leg of a target below a failover,
+    /// else for the whole call, whether a driver is above or not. What a budget sets.
+    pub fn limit_all(&self, limits: Limits) {
+        let mut guard = self.shared.lock();
+        let record = &mut *guard;
+        let of_target = self
+            .place
+            .leg
+            .and_then(|leg| record.legs.get_mut(leg))
+            .filter(|leg| leg.plan.is_some());
+        let scope = of_target.map_or(&mut record.scope, |leg| &mut leg.scope);
+        scope.limits = scope.limits.merge(limits);
+    }
+
     /// Adds limits for the whole call, wherever this handle is.
     pub(crate) fn limit_call(&self, limits: Limits) {
         let mut record = self.shared.lock();
