@@ -1,1 +1,113 @@
 //! A tower layer that takes a failing target out at once and brings it back carefully.
+//!
+//! # Overview
+//!
+//! - **Closed**: calls pass. A run of failures ([`BreakerConfig::failures`], 5) opens the breaker.
+//! - **Open**: calls are refused at once with a typed [`Refused`] that says when to come back;
+//!   the inner service is not asked. The open time is 5 s, doubles each time that probes fail, to
+//!   60 s at most, and up to a fifth of it is added.
+//! - **Half-open**: when the open time is over the next calls pass as probes, one at a time and
+//!   never more than the verdict needs. Two successes close it, one failure reopens it.
+//!
+//! What an outcome counts as is its [`Class`]:
+//!
+//! | class | in a run | as a probe |
+//! |---|---|---|
+//! | Success | ends it | success |
+//! | Transient | failure | failure |
+//! | Throttled | leaves it | failure |
+//! | TargetDown | opens at once (`held`) | reopens at once |
+//! | NotHere, CallerFault, Refused, Cancelled | leaves it | gives its slot back |
+//!
+//! TargetDown holds the breaker open for as long as its hint says, at most
+//! [`max_hold`](BreakerConfig::max_hold); so does a vendor's hint above
+//! [`trip_on_hint`](BreakerConfig::trip_on_hint). Any other hint of the outcome that opens it
+//! lengthens the open time and never shortens it.
+//!
+//! # Example
+//!
+//! ```
+//! use std::time::Duration;
+//! use http::{Request, Response, StatusCode};
+//! use tower::{Service, ServiceBuilder, ServiceExt};
+//! use tower_circuit_breaker::{BreakerConfig, CircuitBreakerLayer, Refused, State};
+//!
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+//! let config = BreakerConfig::new()
+//!     .failures(3)
+//!     .open_time(Duration::from_secs(10))
+//!     .jitter(0.0);
+//! let layer = CircuitBreakerLayer::with_config(config)?;
+//! let breaker = layer.unnamed_breaker();
+//! let mut client = ServiceBuilder::new()
+//!     .layer(layer)
+//!     .service(tower::service_fn(|_: Request<String>| async {
+//!         let mut response = Response::new(String::new());
+//!         *response.status_mut() = StatusCode::BAD_GATEWAY;
+//!         Ok::<_, std::io::Error>(response)
+//!     }));
+//!
+//! for _ in 0..3 {
+//!     let response = client.ready().await?.call(Request::new(String::new())).await?;
+//!     assert_eq!(response.status(), StatusCode::BAD_GATEWAY);
+//! }
+//! assert_eq!(breaker.state(), State::Open);
+//!
+//! let error = client.ready().await?.call(Request::new(String::new())).await.unwrap_err();
+//! let refused = Refused::find(&*error).unwrap();
+//! assert_eq!(refused.wait(), Some(Duration::from_secs(10)));
+//! assert_eq!(refused.detail(), Some("consecutive"));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # One state per target
+//!
+//! Below a failover each target has a state of its own, by its name: one `ServiceBuilder` used for
+//! two targets has two breakers, and `layer()` called twice for one target has one.
+//! [`CircuitBreakerLayer::breaker`] gives the [`Breaker`] handle of a target,
+//! [`CircuitBreakerLayer::with_breaker`] shares a state on purpose. Without a failover there is
+//! one state, [`CircuitBreakerLayer::unnamed_breaker`]. A layer knows 1024 targets; when none of
+//! them is idle further ones share one state.
+//!
+//! # Readiness
+//!
+//! While open, `poll_ready` is ready without asking the inner service, so that a caller is refused
+//! instead of kept waiting; the `call` that follows is refused even if the open time has ended in
+//! between, since the inner service may not be called unasked. A service whose clones serve more
+//! than one target cannot know the next one and always asks. The permit is taken in `call`:
+//! nothing is held by a service that is ready and not called.
+//!
+//! # Calls that are dropped
+//!
+//! A call whose future is dropped is neither a failure nor a success; a probe gives its slot back
+//! at once. If a layer above says that the call's deadline cut it off, it is a failure once it was
+//! under way for longer than [`BreakerConfig::abandoned_after`]. A call that panics is a failure.
+//! A probe that hangs keeps its slot for the open time, at least 1 s; then one more may enter, and
+//! whichever ends is heard.
+//!
+//! [`Class`]: tower_spillway_core::Class
+
+mod breaker;
+mod cell;
+mod config;
+mod future;
+mod layer;
+mod machine;
+mod permit;
+mod registry;
+mod service;
+mod state;
+mod sync;
+
+pub use tower_spillway_core::{Refusal, Refused};
+
+pub use self::{
+    breaker::Breaker,
+    config::BreakerConfig,
+    future::ResponseFuture,
+    layer::{AtHead, CircuitBreakerLayer},
+    service::CircuitBreaker,
+    state::{Snapshot, State, TripReason},
+};

@@ -1,0 +1,310 @@
+//! How a breaker is set up.
+
+use std::time::Duration;
+
+use tower_spillway_core::{Chance, InvalidConfig};
+
+use crate::machine::{Rules, THOUSAND};
+
+/// When a breaker opens, for how long, and what closes it again.
+///
+/// Values are checked where the breaker is made: [`CircuitBreakerLayer::with_config`] and
+/// [`Breaker::new`] give an [`InvalidConfig`] that names the bound.
+///
+/// | setting | default | bound |
+/// |---|---|---|
+/// | [`failures`](Self::failures) | 5 | at least 1 |
+/// | [`open_time`](Self::open_time) | 5 s | any |
+/// | [`max_open_time`](Self::max_open_time) | 60 s, or the open time if that is longer | at least the open time |
+/// | [`growth`](Self::growth) | 2 | 1 to 1000 |
+/// | [`jitter`](Self::jitter) | 0.2 | 0 to 1 |
+/// | [`probes_at_once`](Self::probes_at_once) | 1 | at least 1 |
+/// | [`close_after`](Self::close_after) | 2 | at least 1 |
+/// | [`reopen_after`](Self::reopen_after) | 1 | at least 1 |
+/// | [`trip_on_hint`](Self::trip_on_hint) | 60 s | any |
+/// | [`hold`](Self::hold) | 60 s | more than 0 |
+/// | [`max_hold`](Self::max_hold) | 15 min | more than 0 |
+/// | [`abandoned_after`](Self::abandoned_after) | 5 s | any |
+///
+/// [`CircuitBreakerLayer::with_config`]: crate::CircuitBreakerLayer::with_config
+/// [`Breaker::new`]: crate::Breaker::new
+#[derive(Clone, Debug)]
+pub struct BreakerConfig {
+    failures: u32,
+    open_time: Duration,
+    max_open_time: Option<Duration>,
+    growth: f64,
+    jitter: f64,
+    probes_at_once: u32,
+    close_after: u32,
+    reopen_after: u32,
+    trip_on_hint: Duration,
+    hold: Duration,
+    max_hold: Duration,
+    abandoned_after: Duration,
+    chance: Chance,
+}
+
+const MAX_OPEN_TIME: Duration = Duration::from_secs(60);
+
+impl Default for BreakerConfig {
+    fn default() -> Self {
+        Self {
+            failures: 5,
+            open_time: Duration::from_secs(5),
+            max_open_time: None,
+            growth: 2.0,
+            jitter: 0.2,
+            probes_at_once: 1,
+            close_after: 2,
+            reopen_after: 1,
+            trip_on_hint: Duration::from_secs(60),
+            hold: Duration::from_secs(60),
+            max_hold: Duration::from_secs(15 * 60),
+            abandoned_after: Duration::from_secs(5),
+            chance: Chance::thread(),
+        }
+    }
+}
+
+impl BreakerConfig {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Opens after so many failures with no success between. A rate-limited outcome, and one that
+    /// says nothing about the target, leaves the run as it is.
+    #[must_use]
+    pub fn failures(mut self, in_a_row: u32) -> Self {
+        self.failures = in_a_row;
+        self
+    }
+
+    /// How long it is open the first time. Zero lets the next call be a probe.
+    #[must_use]
+    pub fn open_time(mut self, time: Duration) -> Self {
+        self.open_time = time;
+        self
+    }
+
+    /// The open time grows to this at most, before jitter.
+    #[must_use]
+    pub fn max_open_time(mut self, time: Duration) -> Self {
+        self.max_open_time = Some(time);
+        self
+    }
+
+    /// The open time is multiplied by this each time that probes fail, and starts again when the
+    /// breaker closes. Counted in thousandths.
+    #[must_use]
+    pub fn growth(mut self, factor: f64) -> Self {
+        self.growth = factor;
+        self
+    }
+
+    /// Up to this share of an open time is added to it, also to the longest, so that many clients
+    /// do not probe at one moment. Counted in thousandths.
+    #[must_use]
+    pub fn jitter(mut self, share: f64) -> Self {
+        self.jitter = share;
+        self
+    }
+
+    /// How many probes may be out at once while half-open.
+    #[must_use]
+    pub fn probes_at_once(mut self, probes: u32) -> Self {
+        self.probes_at_once = probes;
+        self
+    }
+
+    /// So many successful probes close it.
+    #[must_use]
+    pub fn close_after(mut self, successes: u32) -> Self {
+        self.close_after = successes;
+        self
+    }
+
+    /// So many failed probes reopen it. A rate-limited probe is a failed one.
+    #[must_use]
+    pub fn reopen_after(mut self, failures: u32) -> Self {
+        self.reopen_after = failures;
+        self
+    }
+
+    /// A vendor's hint above this opens it at once, for as long as the hint says. Only readings
+    /// from a vendor's own table count ([`Reading::is_vendor`]).
+    ///
+    /// [`Reading::is_vendor`]: tower_spillway_core::Reading::is_vendor
+    #[must_use]
+    pub fn trip_on_hint(mut self, longest: Duration) -> Self {
+        self.trip_on_hint = longest;
+        self
+    }
+
+    /// How long a target that says it is down is left alone, where it does not say for how long.
+    #[must_use]
+    pub fn hold(mut self, time: Duration) -> Self {
+        self.hold = time;
+        self
+    }
+
+    /// No hint keeps it open for longer than this.
+    #[must_use]
+    pub fn max_hold(mut self, time: Duration) -> Self {
+        self.max_hold = time;
+        self
+    }
+
+    /// An attempt that the call's deadline cut off is a failure if it had been under way for
+    /// longer than this.
+    #[must_use]
+    pub fn abandoned_after(mut self, time: Duration) -> Self {
+        self.abandoned_after = time;
+        self
+    }
+
+    /// Where jitter is drawn from.
+    #[must_use]
+    pub fn chance(mut self, chance: Chance) -> Self {
+        self.chance = chance;
+        self
+    }
+
+    pub(crate) fn check(self) -> Result<Checked, InvalidConfig> {
+        ensure(self.failures >= 1, "failures", "at least 1")?;
+        ensure(
+            self.longest() >= nanos(self.open_time),
+            "max_open_time",
+            "at least open_time",
+        )?;
+        // Ranges, so that NaN is in none.
+        ensure(
+            (1.0..=1000.0).contains(&self.growth),
+            "growth",
+            "from 1 to 1000",
+        )?;
+        ensure((0.0..=1.0).contains(&self.jitter), "jitter", "from 0 to 1")?;
+        ensure(self.probes_at_once >= 1, "probes_at_once", "at least 1")?;
+        ensure(self.close_after >= 1, "close_after", "at least 1")?;
+        ensure(self.reopen_after >= 1, "reopen_after", "at least 1")?;
+        ensure(!self.hold.is_zero(), "hold", "more than 0")?;
+        ensure(!self.max_hold.is_zero(), "max_hold", "more than 0")?;
+        Ok(self.settled())
+    }
+
+    /// The defaults, which are within their bounds.
+    pub(crate) fn defaults() -> Checked {
+        Self::default().settled()
+    }
+
+    fn longest(&self) -> u64 {
+        match self.max_open_time {
+            Some(max) => nanos(max),
+            None => nanos(MAX_OPEN_TIME).max(nanos(self.open_time)),
+        }
+    }
+
+    fn settled(self) -> Checked {
+        Checked {
+            rules: Rules {
+                failures: self.failures,
+                open_time: nanos(self.open_time),
+                max_open_time: self.longest(),
+                growth: thousandths(self.growth),
+                jitter: thousandths(self.jitter),
+                concurrent: self.probes_at_once,
+                close_after: self.close_after,
+                reopen_after: self.reopen_after,
+                max_hold: nanos(self.max_hold),
+            },
+            trip_on_hint: self.trip_on_hint,
+            hold: self.hold,
+            abandoned_after: self.abandoned_after,
+            chance: self.chance,
+        }
+    }
+}
+
+/// What is left of a configuration once it is checked.
+#[derive(Clone, Debug)]
+pub(crate) struct Checked {
+    pub(crate) rules: Rules,
+    pub(crate) trip_on_hint: Duration,
+    pub(crate) hold: Duration,
+    pub(crate) abandoned_after: Duration,
+    pub(crate) chance: Chance,
+}
+
+fn ensure(holds: bool, what: &'static str, bound: &'static str) -> Result<(), InvalidConfig> {
+    if holds {
+        Ok(())
+    } else {
+        Err(InvalidConfig::new(what, bound))
+    }
+}
+
+/// Whole nanoseconds, at most `u64::MAX` (584 years).
+pub(crate) fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// In bounds already, so that the cast neither cuts nor wraps.
+fn thousandths(factor: f64) -> u32 {
+    (factor * f64::from(THOUSAND)).round() as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(config: BreakerConfig) -> &'static str {
+        config.check().unwrap_err().what()
+    }
+
+    // Semantics row 35: what is configured is used, and nonsense is named.
+    #[test]
+    fn each_bound_is_checked_and_named() {
+        let config = BreakerConfig::new;
+        assert_eq!(refused(config().failures(0)), "failures");
+        assert_eq!(refused(config().probes_at_once(0)), "probes_at_once");
+        assert_eq!(refused(config().close_after(0)), "close_after");
+        assert_eq!(refused(config().reopen_after(0)), "reopen_after");
+        assert_eq!(refused(config().hold(Duration::ZERO)), "hold");
+        assert_eq!(refused(config().max_hold(Duration::ZERO)), "max_hold");
+        for growth in [0.0, 0.999, 1000.1, f64::NAN, f64::INFINITY, -2.0] {
+            assert_eq!(refused(config().growth(growth)), "growth");
+        }
+        for jitter in [-0.1, 1.1, f64::NAN] {
+            assert_eq!(refused(config().jitter(jitter)), "jitter");
+        }
+        let below = Duration::from_millis(4999);
+        assert_eq!(refused(config().max_open_time(below)), "max_open_time");
+    }
+
+    #[test]
+    fn the_defaults_are_within_their_bounds() {
+        let checked = BreakerConfig::new().check().unwrap();
+        assert_eq!(checked.rules, BreakerConfig::defaults().rules);
+        assert_eq!((checked.rules.growth, checked.rules.jitter), (2000, 200));
+    }
+
+    #[test]
+    fn a_long_open_time_lifts_the_default_cap() {
+        let config = BreakerConfig::new().open_time(Duration::from_secs(120));
+        let rules = config.check().unwrap().rules;
+        assert_eq!(rules.max_open_time, rules.open_time);
+        assert!(
+            BreakerConfig::new()
+                .open_time(Duration::MAX)
+                .check()
+                .is_ok()
+        );
+        assert!(
+            BreakerConfig::new()
+                .open_time(Duration::ZERO)
+                .check()
+                .is_ok()
+        );
+    }
+}

@@ -1,0 +1,117 @@
+use std::{fmt, marker::PhantomData, sync::Arc};
+
+use tower_layer::Layer;
+use tower_spillway_core::{Http, InvalidConfig, TargetName};
+
+use crate::{
+    breaker::Breaker,
+    config::BreakerConfig,
+    registry::{Home, States},
+    service::CircuitBreaker,
+};
+
+/// The outcome is read when the response head is there; the body is left alone.
+#[derive(Clone, Copy, Debug)]
+pub struct AtHead;
+
+/// Refuses calls to a target that fails, and lets probes find out when it is back. See the
+/// [module docs](crate).
+///
+/// `A` is how requests and responses are read; `At` says when the outcome is.
+///
+/// # Clone
+///
+/// Clones share the states of their targets.
+pub struct CircuitBreakerLayer<A = Http, At = AtHead> {
+    adapter: Arc<A>,
+    states: States,
+    at: PhantomData<fn() -> At>,
+}
+
+impl CircuitBreakerLayer {
+    /// A breaker for `http` requests with the defaults of [`BreakerConfig`].
+    pub fn new() -> Self {
+        Self::from_states(States::by_name(BreakerConfig::defaults()))
+    }
+
+    /// A breaker for `http` requests that is set up as `config` says.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidConfig`] names the setting that is out of bounds.
+    pub fn with_config(config: BreakerConfig) -> Result<Self, InvalidConfig> {
+        Ok(Self::from_states(States::by_name(config.check()?)))
+    }
+
+    fn from_states(states: States) -> Self {
+        Self {
+            adapter: Arc::new(Http::default()),
+            states,
+            at: PhantomData,
+        }
+    }
+}
+
+impl Default for CircuitBreakerLayer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<A, At> CircuitBreakerLayer<A, At> {
+    /// Sees requests and responses through another adapter.
+    #[must_use]
+    pub fn adapter<B>(self, adapter: B) -> CircuitBreakerLayer<B, At> {
+        CircuitBreakerLayer {
+            adapter: Arc::new(adapter),
+            states: self.states,
+            at: PhantomData,
+        }
+    }
+
+    /// One state for everything that passes, whatever its target: that of `breaker`. It brings
+    /// its own configuration.
+    #[must_use]
+    pub fn with_breaker(mut self, breaker: Breaker) -> Self {
+        self.states = States::Shared(breaker);
+        self
+    }
+
+    /// The handle of a target's state, which is made where there is none yet.
+    pub fn breaker(&self, target: impl Into<TargetName>) -> Breaker {
+        self.states.breaker(Some(&target.into()))
+    }
+
+    /// The handle of the state of calls that name no target: all calls, where there is no
+    /// failover above.
+    pub fn unnamed_breaker(&self) -> Breaker {
+        self.states.breaker(None)
+    }
+}
+
+impl<A, At> Clone for CircuitBreakerLayer<A, At> {
+    fn clone(&self) -> Self {
+        Self {
+            adapter: Arc::clone(&self.adapter),
+            states: self.states.clone(),
+            at: PhantomData,
+        }
+    }
+}
+
+impl<A, At> fmt::Debug for CircuitBreakerLayer<A, At> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CircuitBreakerLayer")
+            .field("states", &self.states)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S, A, At> Layer<S> for CircuitBreakerLayer<A, At> {
+    type Service = CircuitBreaker<S, A, At>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        let home = Arc::new(Home::new(self.states.clone()));
+        CircuitBreaker::new(inner, Arc::clone(&self.adapter), home)
+    }
+}
