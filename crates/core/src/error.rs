@@ -1,6 +1,6 @@
 //! The errors that cross layers.
 
-use std::{error::Error, fmt, time::Duration};
+use std::{error::Error, fmt, io, time::Duration};
 
 use crate::Reading;
 
@@ -165,5 +165,11 @@ pub fn find<'e, T: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<
 pub(crate) fn chain<'e>(
     error: &'e (dyn Error + 'static),
 ) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |e: &&'e (dyn Error + 'static)| (**e).source())
+    std::iter::successors(Some(error), |e: &&'e (dyn Error + 'static)| {
+        // An io error that wraps another gives that one's source as its own, not that one.
+        match e.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            Some(inner) => Some(inner as &(dyn Error + 'static)),
+            None => (**e).source(),
+        }
+    })
 }

@@ -1,0 +1,181 @@
+//! Budgets: asked last, once per retry really made, given back otherwise.
+
+use tower::{Layer, ServiceBuilder};
+use tower_spillway_core::{
+    Carried, Cause, Class, Ledger, Limits, Verdict,
+    call::CallLayer,
+    gate::Settled,
+    testing::{
+        drops,
+        readiness::Readiness,
+        script::{Script, Step},
+    },
+};
+
+use crate::support::*;
+
+fn offered() -> (Carried<u64>, Ledger) {
+    let ledger = Ledger::new();
+    (Carried::new(1).with_ledger(ledger.clone()), ledger)
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_retry_is_granted_and_settled_once() {
+    let gate = CountingGate::allowing(9);
+    let upstream = then(&[500, 429, 200]);
+    let client = plain_retry(retry(SECOND), sends(5))
+        .gate(gate.as_gate())
+        .layer(upstream);
+    assert_eq!(call(&client, Carried::new(1)).await.unwrap(), 200);
+    assert_eq!(gate.asked(), 2);
+    assert_eq!(
+        gate.settled(),
+        [
+            Settled::Sent(Class::Throttled),
+            Settled::Sent(Class::Success)
+        ]
+    );
+    assert_eq!(
+        gate.ends(),
+        [Class::Transient, Class::Throttled, Class::Success]
+    );
+    assert_eq!(gate.entered_and_left(), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_denial_gives_the_original_outcome() {
+    let gate = CountingGate::allowing(1);
+    let upstream = Script::new([Step::answer(500), Step::answer(429), Step::answer(200)]);
+    let client = plain_retry(retry(SECOND), sends(5))
+        .gate(gate.as_gate())
+        .layer(upstream.clone());
+    let (request, ledger) = offered();
+    assert_eq!(call(&client, request).await.unwrap(), 429);
+    assert_eq!(upstream.calls(), 2);
+    assert_eq!(
+        ledger.report().attempts[1].cause,
+        Some(Cause::BudgetDenied {
+            waited: SECOND,
+            next: SECOND
+        })
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gate_is_asked_after_every_other_check() {
+    // Each of these calls ends for another reason than the budget.
+    let stop = Verdict::Stop(Cause::OtherTargetFirst);
+    let run = async |layer: tower_spillway_core::RetryLayer<_, _>, status: u16| {
+        let gate = CountingGate::allowing(0);
+        let client = ServiceBuilder::new()
+            .layer(CallLayer::new().deadline(SECOND).adapter(plain()))
+            .layer(layer.gate(gate.as_gate()))
+            .service(always(status));
+        call(&client, Carried::new(1)).await.unwrap();
+        gate.asked()
+    };
+    assert_eq!(run(plain_retry(retry(SECOND), sends(5)), 500).await, 0);
+    assert_eq!(run(plain_retry(retry(SECOND / 2), sends(1)), 500).await, 0);
+    assert_eq!(run(plain_retry(retry(SECOND / 2), sends(5)), 400).await, 0);
+    let run_verdict = async |v| {
+        let gate = CountingGate::allowing(0);
+        let client = plain_retry(verdict(v), sends(5))
+            .gate(gate.as_gate())
+            .layer(always(500));
+        call(&client, Carried::new(1)).await.unwrap();
+        gate.asked()
+    };
+    assert_eq!(run_verdict(stop).await, 0);
+    assert_eq!(run_verdict(Verdict::Pass).await, 0);
+    assert_eq!(run_verdict(Verdict::Retry { after: SECOND }).await, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_gate_through_two_layers_is_one_gate() {
+    let gate = CountingGate::allowing(9);
+    let layers = [5, 4].map(|most| plain_retry(retry(SECOND), sends(most)).gate(gate.as_gate()));
+    let upstream = always(500);
+    let client = stack(layers, upstream.clone());
+    call(&client, Carried::new(1)).await.unwrap();
+    assert_eq!(upstream.calls(), 4);
+    assert_eq!((gate.asked(), gate.ends().len()), (3, 4));
+    assert_eq!(gate.entered_and_left(), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_gates_grant_both_or_nothing() {
+    let generous = CountingGate::allowing(9);
+    let strict = CountingGate::allowing(1);
+    for order in [[&generous, &strict], [&strict, &generous]] {
+        let before = (generous.balance(), strict.balance());
+        let layers = order.map(|gate| plain_retry(retry(SECOND), sends(5)).gate(gate.as_gate()));
+        let upstream = always(500);
+        let client = stack(layers, upstream.clone());
+        call(&client, Carried::new(1)).await.unwrap();
+        let sent = upstream.calls() - 1;
+        assert_eq!(sent, before.1.min(1));
+        assert_eq!(
+            (generous.balance(), strict.balance()),
+            (before.0 - sent, before.1 - sent),
+            "what one gave for a retry that another denied is given back"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_the_call_anywhere_gives_back_what_was_not_sent() {
+    let gate = CountingGate::allowing(1);
+    let client = plain_retry(retry(SECOND), sends(2))
+        .gate(gate.as_gate())
+        .layer(Script::from_fn(|_, _| Step::answer(500).after(SECOND)));
+    let walked = drops::walk(
+        || call(&client, Carried::new(1)),
+        |k| {
+            let settled = gate.settled();
+            let (entered, left) = gate.entered_and_left();
+            assert_eq!(entered, left, "after {k} polls");
+            assert_eq!(gate.asked(), settled.len(), "after {k} polls");
+            match settled.last() {
+                None => assert!(k <= 1, "after {k} polls"),
+                Some(Settled::NotSent) => assert_eq!(gate.balance(), 1),
+                Some(sent) => assert_eq!(*sent, Settled::Sent(Class::Cancelled)),
+            }
+        },
+    )
+    .await;
+    assert!(
+        walked >= 3,
+        "in the first attempt, the sleep and the second: {walked}"
+    );
+    assert!(gate.settled().contains(&Settled::NotSent));
+    assert!(gate.settled().contains(&Settled::Sent(Class::Cancelled)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_that_is_not_sent_for_want_of_readiness_is_given_back() {
+    let gate = CountingGate::allowing(1);
+    let readiness = Readiness::new();
+    let fail = readiness.clone();
+    let upstream = Script::from_fn(move |_, _| {
+        fail.set_failed("closed");
+        Step::answer(500)
+    });
+    let client = plain_retry(retry(SECOND), sends(5))
+        .gate(gate.as_gate())
+        .layer(readiness.layer(upstream));
+    assert_eq!(call(&client, Carried::new(1)).await.unwrap(), 500);
+    assert_eq!(gate.settled(), [Settled::NotSent]);
+    assert_eq!((gate.balance(), gate.entered_and_left()), (1, (1, 1)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gate_is_told_of_first_attempts_that_were_dropped() {
+    let gate = CountingGate::allowing(1);
+    let client = plain_retry(retry(SECOND), Limits::default())
+        .gate(gate.as_gate())
+        .layer(Script::always(Step::hang()));
+    let timeout = tokio::time::timeout(SECOND, call(&client, Carried::new(1))).await;
+    assert!(timeout.is_err());
+    assert_eq!(gate.ends(), [Class::Cancelled]);
+    assert_eq!(gate.entered_and_left(), (1, 1));
+}

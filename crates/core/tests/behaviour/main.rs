@@ -1,0 +1,26 @@
+//! What a user of the core can notice, under paused time.
+
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on must fail"
+)]
+
+mod support;
+
+mod attempt_timeout;
+mod call;
+mod classify;
+mod clock_reads;
+mod contract;
+mod drops;
+mod gates;
+mod legs;
+mod outcomes;
+mod properties;
+mod refused;
+mod resend;
+mod sends;
+mod verdicts;

@@ -1,0 +1,219 @@
+//! Small parts that the tests share.
+
+use std::{
+    error::Error,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt, Full};
+use tokio::time::Instant;
+use tower::{Layer, util::BoxCloneSyncService};
+use tower_service::Service;
+use tower_spillway_core::{
+    BoxError, Carried, Class, Detached, Engine, Gate, History, Limits, Outcome, Plain, Policy,
+    Read, Resend, RetryLayer, Verdict,
+    gate::{Ask, Receipt, Settled},
+    testing::script::{Script, Step},
+};
+
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
+
+// -- not http: the response is a status ------------------------------------------------------
+
+pub(crate) type Classify = fn(Result<&u16, &(dyn Error + 'static)>) -> Class;
+
+fn classify(out: Result<&u16, &(dyn Error + 'static)>) -> Class {
+    match out {
+        Ok(200) => Class::Success,
+        Ok(429) => Class::Throttled,
+        Ok(400) => Class::CallerFault,
+        Ok(401) => Class::TargetDown,
+        Ok(413) => Class::NotHere,
+        _ => Class::Transient,
+    }
+}
+
+pub(crate) fn plain() -> Plain<Classify> {
+    Plain(classify)
+}
+
+pub(crate) fn detached() -> Detached<Classify> {
+    Detached(classify)
+}
+
+pub(crate) type Upstream = Script<Carried<u64>, u16>;
+
+pub(crate) fn always(status: u16) -> Upstream {
+    Script::always(Step::answer(status))
+}
+
+pub(crate) fn then(statuses: &[u16]) -> Upstream {
+    Script::new(statuses.iter().map(|status| Step::answer(*status)))
+}
+
+// -- http ------------------------------------------------------------------------------------
+
+pub(crate) type Body = Full<Bytes>;
+
+pub(crate) fn request(method: Method) -> Request<Body> {
+    let mut request = Request::new(Full::new(Bytes::from_static(b"question")));
+    *request.method_mut() = method;
+    request
+}
+
+pub(crate) fn response(status: u16, headers: &[(&'static str, &str)]) -> Response<Body> {
+    let mut builder = Response::builder().status(status);
+    for (name, value) in headers {
+        builder = builder.header(*name, *value);
+    }
+    builder
+        .body(Full::new(Bytes::from(format!("body of a {status}"))))
+        .unwrap()
+}
+
+pub(crate) fn answer(status: u16, headers: &[(&'static str, &str)]) -> Step<Response<Body>> {
+    Step::answer(response(status, headers))
+}
+
+pub(crate) async fn text<B>(body: B) -> Bytes
+where
+    B: http_body::Body,
+    B::Error: std::fmt::Debug,
+{
+    body.collect().await.unwrap().to_bytes()
+}
+
+// -- policies and stacks ---------------------------------------------------------------------
+
+pub(crate) fn verdict<Res>(verdict: Verdict) -> impl Policy<Res> + Clone + Send + Sync {
+    move |_: &History, _: &Outcome<'_, Res>| verdict
+}
+
+pub(crate) fn retry<Res>(after: Duration) -> impl Policy<Res> + Clone + Send + Sync {
+    verdict(Verdict::Retry { after })
+}
+
+pub(crate) fn sends(most: u32) -> Limits {
+    Limits {
+        max_attempts: Some(most),
+        ..Limits::default()
+    }
+}
+
+pub(crate) type Boxed<Req, Res> = BoxCloneSyncService<Req, Res, BoxError>;
+
+/// Puts layers around a service, the first one outermost, whatever their number.
+pub(crate) fn stack<Req, Res, P, A>(
+    layers: impl IntoIterator<Item = RetryLayer<P, A>, IntoIter: DoubleEndedIterator>,
+    inner: Script<Req, Res>,
+) -> Boxed<Req, Res>
+where
+    Req: Send + 'static,
+    Res: Send + 'static,
+    P: Policy<Res> + Send + Sync + 'static,
+    A: Resend<Req> + Read<Res> + Send + Sync + 'static,
+{
+    layers
+        .into_iter()
+        .rev()
+        .fold(BoxCloneSyncService::new(inner), |inner, layer| {
+            BoxCloneSyncService::new(layer.layer(inner))
+        })
+}
+
+pub(crate) fn plain_retry<P>(policy: P, limits: Limits) -> RetryLayer<P, Plain<Classify>>
+where
+    P: Policy<u16> + Clone,
+{
+    RetryLayer::from_engine(Engine::new(policy, plain()).limits(limits))
+}
+
+/// Calls a clone of a service once it is ready.
+pub(crate) async fn call<S, Req>(service: &S, request: Req) -> Result<S::Response, S::Error>
+where
+    S: Service<Req> + Clone,
+{
+    tower::ServiceExt::oneshot(service.clone(), request).await
+}
+
+// -- a gate that counts ----------------------------------------------------------------------
+
+#[derive(Debug, Default)]
+pub(crate) struct CountingGate {
+    allowed: Mutex<usize>,
+    pub(crate) entered: AtomicUsize,
+    pub(crate) left: AtomicUsize,
+    pub(crate) asked: AtomicUsize,
+    ends: Mutex<Vec<Class>>,
+    settled: Mutex<Vec<Settled>>,
+}
+
+impl CountingGate {
+    pub(crate) fn allowing(retries: usize) -> Arc<Self> {
+        Arc::new(Self {
+            allowed: Mutex::new(retries),
+            ..Self::default()
+        })
+    }
+
+    pub(crate) fn as_gate(self: &Arc<Self>) -> Arc<dyn Gate> {
+        Arc::clone(self) as Arc<dyn Gate>
+    }
+
+    pub(crate) fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn entered_and_left(&self) -> (usize, usize) {
+        let load = |n: &AtomicUsize| n.load(Ordering::SeqCst);
+        (load(&self.entered), load(&self.left))
+    }
+
+    /// Retries that it would still grant.
+    pub(crate) fn balance(&self) -> usize {
+        *self.allowed.lock().unwrap()
+    }
+
+    pub(crate) fn ends(&self) -> Vec<Class> {
+        self.ends.lock().unwrap().clone()
+    }
+
+    pub(crate) fn settled(&self) -> Vec<Settled> {
+        self.settled.lock().unwrap().clone()
+    }
+}
+
+impl Gate for CountingGate {
+    fn enter(&self, _now: Instant) {
+        self.entered.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn leave(&self, _now: Instant) {
+        self.left.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn attempt_end(&self, class: Class, _now: Instant) {
+        self.ends.lock().unwrap().push(class);
+    }
+
+    fn withdraw(&self, _ask: &Ask) -> Option<Receipt> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        let mut allowed = self.allowed.lock().unwrap();
+        *allowed = allowed.checked_sub(1)?;
+        Some(Receipt(7))
+    }
+
+    fn settle(&self, receipt: Receipt, settled: Settled) {
+        assert_eq!(receipt, Receipt(7));
+        if settled == Settled::NotSent {
+            *self.allowed.lock().unwrap() += 1;
+        }
+        self.settled.lock().unwrap().push(settled);
+    }
+}
