@@ -1,0 +1,161 @@
+//! The finance of a ratio budget: whole micro-tokens over a sliding window, time as a number.
+//!
+//! What is there at a moment: the reserve, and what the last ten slots took in, less what they gave
+//! out. A withdrawal leaves the window just as a deposit does; that is what fills the reserve
+//! again. (Finagle's leaky bucket; here slots are aligned, so that nobody's reading moves them.)
+//!
+//! A withdrawal never leaves the window before a deposit that it could have used. So over any time
+//! no more is granted than was deposited, plus the reserve once per window.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// One token, which pays for one retry.
+pub(crate) const TOKEN: u64 = 1_000_000;
+
+const SLOTS: usize = 10;
+
+/// What a budget is set up with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rules {
+    /// Micro-tokens for each first attempt.
+    pub(crate) deposit: u64,
+    /// Micro-tokens that are there without any deposit.
+    pub(crate) reserve: u64,
+    /// Nanoseconds of the whole window, at least ten.
+    pub(crate) ttl: u64,
+}
+
+/// A budget under its one lock. Times are nanoseconds since any fixed moment; one that goes back
+/// is taken for the latest that was seen.
+#[derive(Debug)]
+pub(crate) struct Cell {
+    rules: Rules,
+    window: Mutex<Window>,
+}
+
+/// What a budget holds at one moment, and what it did so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Account {
+    /// Micro-tokens.
+    pub(crate) balance: u64,
+    pub(crate) granted: u64,
+    pub(crate) denied: u64,
+}
+
+impl Cell {
+    pub(crate) fn new(rules: Rules) -> Self {
+        Self {
+            rules,
+            window: Mutex::new(Window::default()),
+        }
+    }
+
+    /// A first attempt.
+    pub(crate) fn deposit(&self, now: u64) {
+        let mut window = self.lock();
+        window.move_to(self.index(now));
+        let slot = window.newest();
+        slot.credit = slot.credit.saturating_add(self.rules.deposit);
+    }
+
+    /// Reserves a token; gives what [`give_back`](Self::give_back) needs to know.
+    pub(crate) fn withdraw(&self, now: u64) -> Option<u64> {
+        let mut window = self.lock();
+        // Checked and taken under one lock: two callers never get the same token.
+        if window.balance(self.index(now), self.rules.reserve) < TOKEN {
+            window.denied = window.denied.saturating_add(1);
+            return None;
+        }
+        window.granted = window.granted.saturating_add(1);
+        let slot = window.newest();
+        slot.debit = slot.debit.saturating_add(TOKEN);
+        Some(window.latest)
+    }
+
+    /// A reserved token was not used. One that left the window came back that way.
+    pub(crate) fn give_back(&self, receipt: u64) {
+        let mut window = self.lock();
+        window.granted = window.granted.saturating_sub(1);
+        let age = window.latest.saturating_sub(receipt);
+        let slot = usize::try_from(age).ok();
+        if let Some(slot) = slot.and_then(|age| window.slots.get_mut(age)) {
+            slot.debit = slot.debit.saturating_sub(TOKEN);
+        }
+    }
+
+    pub(crate) fn account(&self, now: u64) -> Account {
+        let mut window = self.lock();
+        Account {
+            balance: window.balance(self.index(now), self.rules.reserve),
+            granted: window.granted,
+            denied: window.denied,
+        }
+    }
+
+    /// Whether a fresh budget would do the same.
+    pub(crate) fn is_idle(&self, now: u64) -> bool {
+        let mut window = self.lock();
+        window.move_to(self.index(now));
+        let mut slots = window.slots.iter();
+        slots.all(|slot| slot.credit == 0 && slot.debit == 0)
+    }
+
+    fn index(&self, now: u64) -> u64 {
+        now / (self.rules.ttl / SLOTS as u64).max(1)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Window> {
+        // Nothing that can panic runs under the lock.
+        self.window.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Window {
+    latest: u64,
+    /// The newest first.
+    slots: [Slot; SLOTS],
+    granted: u64,
+    denied: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    credit: u64,
+    debit: u64,
+}
+
+impl Window {
+    /// Time goes forward only. A clock that goes back would bring expired slots to life; a thread
+    /// that was held up with its reading of the clock would empty the window for all others.
+    fn move_to(&mut self, index: u64) {
+        let passed = index.saturating_sub(self.latest);
+        // However long the gap, at most all slots are emptied.
+        let expired = usize::try_from(passed).map_or(SLOTS, |n| n.min(SLOTS));
+        self.slots.rotate_right(expired);
+        self.slots
+            .iter_mut()
+            .take(expired)
+            .for_each(|slot| *slot = Slot::default());
+        self.latest = self.latest.max(index);
+    }
+
+    fn newest(&mut self) -> &mut Slot {
+        let [newest, ..] = &mut self.slots;
+        newest
+    }
+
+    /// Never below zero: what was lent before its deposits left the window is not a debt.
+    fn balance(&mut self, index: u64, reserve: u64) -> u64 {
+        self.move_to(index);
+        let (mut credit, mut debit) = (u128::from(reserve), 0u128);
+        for slot in &self.slots {
+            credit += u128::from(slot.credit);
+            debit += u128::from(slot.debit);
+        }
+        u64::try_from(credit.saturating_sub(debit)).unwrap_or(u64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests;

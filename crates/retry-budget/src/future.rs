@@ -1,0 +1,77 @@
+use std::{
+    error::Error,
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use pin_project_lite::pin_project;
+use tower_spillway_core::{BoxError, Ledger, Read, gate::Entry, ledger::Owner};
+
+pin_project! {
+    /// The future of [`RetryBudget`](crate::RetryBudget).
+    pub struct ResponseFuture<F, A> {
+        // In the order of their drop: retries give back what they hold, then the budget is left,
+        // then the call ends.
+        #[pin]
+        inner: F,
+        entry: Option<Entry>,
+        owner: Option<Owner>,
+        ledger: Ledger,
+        adapter: Arc<A>,
+    }
+}
+
+impl<F, A> ResponseFuture<F, A> {
+    pub(crate) fn new(
+        inner: F,
+        entry: Option<Entry>,
+        owner: Option<Owner>,
+        ledger: Ledger,
+        adapter: Arc<A>,
+    ) -> Self {
+        Self {
+            inner,
+            entry,
+            owner,
+            ledger,
+            adapter,
+        }
+    }
+}
+
+impl<F, A, Res, E> Future for ResponseFuture<F, A>
+where
+    F: Future<Output = Result<Res, E>>,
+    E: Into<BoxError>,
+    A: Read<Res>,
+{
+    type Output = Result<Res, BoxError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let mut out = ready!(this.inner.poll(cx)).map_err(Into::into);
+        if let Some(entry) = this.entry.take() {
+            // The end of the last attempt: the clock is not read once more.
+            entry.leave(this.ledger.last_seen());
+        }
+        if let Some(owner) = this.owner.take() {
+            let view = out.as_ref().map_err(|e| &**e as &(dyn Error + 'static));
+            owner.finish(&this.adapter.read(view));
+            if let Ok(response) = &mut out {
+                this.adapter.attach(response, this.ledger);
+            }
+        }
+        Poll::Ready(out)
+    }
+}
+
+impl<F, A> fmt::Debug for ResponseFuture<F, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseFuture")
+            .field("ledger", &self.ledger)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,169 @@
+//! One budget per target name.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+};
+
+use tower_spillway_core::{Gate, Limits, TargetName};
+
+use crate::{RatioBudget, cell::Rules};
+
+/// So many names have a budget of their own; the others share one.
+const MOST_NAMES: usize = 1024;
+
+/// What a layer does with a call.
+#[derive(Clone)]
+pub(crate) enum Rule {
+    /// Limits for each.
+    PerCall(Limits),
+    /// One budget for each target name.
+    PerTarget(Arc<Registry>),
+    /// One budget for all.
+    Shared(Arc<dyn Gate>),
+}
+
+impl fmt::Debug for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PerCall(limits) => f.debug_tuple("PerCall").field(limits).finish(),
+            Self::PerTarget(registry) => f
+                .debug_struct("PerTarget")
+                .field("names", &registry.lock().len())
+                .finish_non_exhaustive(),
+            Self::Shared(_) => f.debug_struct("Shared").finish_non_exhaustive(),
+        }
+    }
+}
+
+pub(crate) struct Registry {
+    rules: Rules,
+    unnamed: OnceLock<RatioBudget>,
+    overflow: OnceLock<RatioBudget>,
+    named: Mutex<HashMap<TargetName, RatioBudget>>,
+}
+
+impl Registry {
+    pub(crate) fn new(rules: Rules) -> Self {
+        Self {
+            rules,
+            unnamed: OnceLock::new(),
+            overflow: OnceLock::new(),
+            named: Mutex::new(HashMap::new()),
+        }
+    }
+
+    /// The budget of a target, made where there is none yet.
+    pub(crate) fn budget(&self, name: Option<&TargetName>) -> RatioBudget {
+        let make = || RatioBudget::of(self.rules);
+        let Some(name) = name else {
+            return self.unnamed.get_or_init(make).clone();
+        };
+        let mut named = self.lock();
+        if let Some(budget) = named.get(name) {
+            return budget.clone();
+        }
+        if named.len() >= MOST_NAMES {
+            named.retain(|_, budget| !budget.is_idle());
+        }
+        if named.len() >= MOST_NAMES {
+            return self.overflow.get_or_init(make).clone();
+        }
+        let budget = make();
+        named.insert(name.clone(), budget.clone());
+        budget
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<TargetName, RatioBudget>> {
+        self.named.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the clones of one service know: the target of their first call, so that they look up no
+/// budget again.
+#[derive(Debug)]
+pub(crate) struct Home {
+    rule: Rule,
+    first: OnceLock<(Option<TargetName>, RatioBudget)>,
+}
+
+/// What a call is bounded by.
+pub(crate) enum Bound {
+    Limits(Limits),
+    Gate(Arc<dyn Gate>),
+}
+
+impl Home {
+    pub(crate) fn new(rule: Rule) -> Self {
+        Self {
+            rule,
+            first: OnceLock::new(),
+        }
+    }
+
+    /// What bounds a call to a target.
+    pub(crate) fn bound(&self, name: Option<&TargetName>) -> Bound {
+        match &self.rule {
+            Rule::PerCall(limits) => Bound::Limits(*limits),
+            Rule::Shared(gate) => Bound::Gate(Arc::clone(gate)),
+            Rule::PerTarget(registry) => {
+                let first = || (name.cloned(), registry.budget(name));
+                let (first, budget) = self.first.get_or_init(first);
+                Bound::Gate(match first.as_ref() == name {
+                    true => budget.as_gate(),
+                    false => registry.budget(name).as_gate(),
+                })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::RatioConfig;
+
+    fn registry() -> Registry {
+        Registry::new(RatioConfig::new().check().unwrap())
+    }
+
+    fn name(n: usize) -> TargetName {
+        TargetName::from(format!("target {n}"))
+    }
+
+    fn same(a: &RatioBudget, b: &RatioBudget) -> bool {
+        Arc::ptr_eq(&a.as_gate(), &b.as_gate())
+    }
+
+    #[test]
+    fn a_name_has_one_budget() {
+        let registry = registry();
+        let one = registry.budget(Some(&name(1)));
+        assert!(same(&one, &registry.budget(Some(&name(1)))));
+        assert!(!same(&one, &registry.budget(Some(&name(2)))));
+        assert!(!same(&one, &registry.budget(None)));
+        assert!(same(&registry.budget(None), &registry.budget(None)));
+    }
+
+    #[test]
+    fn names_are_bounded_and_only_idle_budgets_make_room() {
+        let registry = registry();
+        let spent = registry.budget(Some(&name(0))).as_gate();
+        spent.enter(tower_spillway_core::clock::now());
+        drop(spent);
+        let held: Vec<_> = (1..MOST_NAMES)
+            .map(|n| registry.budget(Some(&name(n))))
+            .collect();
+        let over = registry.budget(Some(&name(MOST_NAMES)));
+        assert!(same(&over, &registry.budget(Some(&name(MOST_NAMES + 1)))));
+        drop(held);
+        let new = registry.budget(Some(&name(MOST_NAMES)));
+        assert!(!same(&new, &over));
+        assert_eq!(
+            registry.lock().len(),
+            2,
+            "the one that is spent, and the new"
+        );
+    }
+}
