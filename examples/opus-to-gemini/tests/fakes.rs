@@ -1,5 +1,12 @@
 //! The fake vendors are as strict as the real ones, in the same shapes, and misbehave as told.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::needless_pass_by_value,
+    reason = "a test may"
+)]
+
 use std::time::Duration;
 
 use bytes::Bytes;

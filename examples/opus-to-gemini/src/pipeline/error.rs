@@ -1,0 +1,42 @@
+//! What can be wrong with a pipeline before its first call.
+
+use tower_spillway_core::InvalidConfig;
+
+/// A pipeline that cannot be built. Never shows a key.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// A figure is out of its bounds.
+    #[error(transparent)]
+    Invalid(#[from] InvalidConfig),
+    /// An address that is none.
+    #[error("the address of target {target} is not a URL: {url}")]
+    BadUrl {
+        /// Which target.
+        target: String,
+        /// What was given.
+        url: String,
+    },
+    /// A key would travel in the clear.
+    #[error("the address of target {target} must be https, or http on this machine: {url}")]
+    Insecure {
+        /// Which target.
+        target: String,
+        /// What was given.
+        url: String,
+    },
+    /// A key that cannot be sent in a header.
+    #[error("the key of target {target} is empty or has characters that no key has")]
+    BadKey {
+        /// Which target.
+        target: String,
+    },
+    /// No TLS.
+    #[error("TLS could not be set up")]
+    Tls(#[from] rustls::Error),
+}
+
+/// A request that is no chat request.
+#[derive(Debug, thiserror::Error)]
+#[error("the body must be a JSON object")]
+pub(super) struct NotAChat;

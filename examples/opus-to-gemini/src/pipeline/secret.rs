@@ -1,0 +1,62 @@
+//! Keys: how one becomes a header, and how none gets into a message.
+
+use std::sync::Arc;
+
+use http::HeaderValue;
+use secrecy::{ExposeSecret, SecretString};
+
+/// The `Authorization` of a key; `None` if it is no key. Marked sensitive: no `Debug` shows it,
+/// and HTTP/2 does not keep it in its table.
+pub(super) fn bearer(key: &SecretString) -> Option<HeaderValue> {
+    let key = key.expose_secret();
+    if key.is_empty() || !key.bytes().all(|b| b.is_ascii_graphic()) {
+        return None;
+    }
+    let mut value = HeaderValue::from_str(&format!("Bearer {key}")).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+/// All keys of a pipeline, to take them out of what a vendor says.
+#[derive(Clone, Debug)]
+pub(super) struct Secrets(Arc<[SecretString]>);
+
+impl Secrets {
+    pub(super) fn new(keys: impl IntoIterator<Item = SecretString>) -> Self {
+        Self(keys.into_iter().collect())
+    }
+
+    /// The text with every key blotted out: a vendor may quote the key that it rejects.
+    pub(super) fn blot(&self, text: &str) -> String {
+        self.0.iter().fold(text.to_owned(), |text, key| {
+            text.replace(key.expose_secret(), "[key]")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_never_shows() {
+        let key = SecretString::from("sk-very-secret");
+        let header = bearer(&key).unwrap();
+        let secrets = Secrets::new([key.clone()]);
+        assert_eq!(secrets.blot("bad key sk-very-secret!"), "bad key [key]!");
+        for shown in [
+            format!("{key:?}"),
+            format!("{header:?}"),
+            format!("{secrets:?}"),
+        ] {
+            assert!(!shown.contains("very"), "{shown}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_key_is_found_early() {
+        for key in ["", "two words", "line\n", "schlüssel"] {
+            assert!(bearer(&SecretString::from(key)).is_none(), "{key:?}");
+        }
+    }
+}
