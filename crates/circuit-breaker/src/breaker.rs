@@ -172,7 +172,6 @@ impl Breaker {
             && snapshot.failures_in_a_row == 0
     }
 
-    #[cfg(test)]
     pub(crate) fn same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

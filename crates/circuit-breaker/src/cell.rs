@@ -4,6 +4,9 @@
 //! - Closed, success: one load of the generation in which a success was last seen.
 //! - Open, refused: three loads.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::PoisonError;
 
 use tower_spillway_core::Chance;

@@ -8,7 +8,7 @@ use std::{
 };
 
 use pin_project_lite::pin_project;
-use tower_spillway_core::{BoxError, Read, Refused};
+use tower_spillway_core::{BoxError, Read};
 
 use crate::permit::Permit;
 
@@ -31,7 +31,8 @@ pin_project! {
             permit: Option<Permit>,
             adapter: Arc<A>,
         },
-        Refused { refused: Refused },
+        /// Never sent.
+        NotSent { error: Option<BoxError> },
         Done,
     }
 }
@@ -47,9 +48,9 @@ impl<F, A> ResponseFuture<F, A> {
         }
     }
 
-    pub(crate) fn refused(refused: Refused) -> Self {
+    pub(crate) fn not_sent(error: BoxError) -> Self {
         Self {
-            state: State::Refused { refused },
+            state: State::NotSent { error: Some(error) },
         }
     }
 }
@@ -81,7 +82,10 @@ where
                 }
                 out
             }
-            StateProj::Refused { refused } => Err((*refused).into()),
+            StateProj::NotSent { error } => match error.take() {
+                Some(error) => Err(error),
+                None => return Poll::Pending,
+            },
             // Polled after completion.
             StateProj::Done => return Poll::Pending,
         };
@@ -94,7 +98,7 @@ impl<F, A> fmt::Debug for ResponseFuture<F, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match &self.state {
             State::Calling { .. } => "calling",
-            State::Refused { .. } => "refused",
+            State::NotSent { .. } => "not sent",
             State::Done => "done",
         };
         f.debug_struct("ResponseFuture")

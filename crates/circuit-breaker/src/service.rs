@@ -3,11 +3,11 @@ use std::{
     marker::PhantomData,
     mem,
     sync::Arc,
-    task::{Context, Poll, ready},
+    task::{Context, Poll, Waker, ready},
 };
 
 use tower_service::Service;
-use tower_spillway_core::{BoxError, Http, Ledger, MayCarry, Read, Refused};
+use tower_spillway_core::{BoxError, Http, Ledger, MayCarry, Read, Refusal, Refused};
 
 use crate::{
     breaker::Breaker, future::ResponseFuture, layer::AtHead, machine::Denied, permit::Permit,
@@ -65,9 +65,11 @@ impl<S, A, At> CircuitBreaker<S, A, At> {
         self.inner
     }
 
-    /// The right to this call, or why not.
-    fn admit<Req>(&mut self, request: &mut Req) -> Result<Permit, Refused>
+    /// The right to this call, or what is answered instead.
+    fn admit<Req>(&mut self, request: &mut Req) -> Result<Permit, BoxError>
     where
+        S: Service<Req>,
+        S::Error: Into<BoxError>,
         A: MayCarry<Req>,
     {
         let readiness = mem::take(&mut self.readiness);
@@ -76,14 +78,21 @@ impl<S, A, At> CircuitBreaker<S, A, At> {
             .carrier()
             .and_then(|carrier| carrier.ledger_mut(request))
             .map(|ledger| &*ledger);
-        // Before the refusal, so that the service learns its target from every call.
         let breaker = self.home.breaker(ledger.and_then(Ledger::target));
-        match readiness {
-            Readiness::Inner => breaker.acquire(ledger),
-            Readiness::Refusing(breaker, denied) => {
-                Err(breaker.refusal(denied, ledger.map(Ledger::now)))
+        if let Readiness::Refusing(refusing, denied) = readiness {
+            if refusing.same(&breaker) {
+                return Err(breaker.refusal(denied, ledger.map(Ledger::now)).into());
+            }
+            // The first call of this service for another target: what was remembered is not
+            // about it. If the inner service is not ready at once there is nobody to wait.
+            let mut nobody = Context::from_waker(Waker::noop());
+            match self.inner.poll_ready(&mut nobody) {
+                Poll::Ready(Ok(())) => (),
+                Poll::Ready(Err(error)) => return Err(error.into()),
+                Poll::Pending => return Err(Refused::new(Refusal::NotReady).into()),
             }
         }
+        breaker.acquire(ledger).map_err(Into::into)
     }
 }
 
@@ -118,7 +127,7 @@ where
                 let call = permit.run(|| self.inner.call(request));
                 ResponseFuture::calling(call, permit, Arc::clone(&self.adapter))
             }
-            Err(refused) => ResponseFuture::refused(refused),
+            Err(error) => ResponseFuture::not_sent(error),
         }
     }
 }

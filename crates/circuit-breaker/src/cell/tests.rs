@@ -1,0 +1,279 @@
+use std::sync::{
+    Barrier,
+    atomic::{AtomicBool, AtomicU32, Ordering::SeqCst},
+};
+use std::thread;
+
+use super::*;
+use crate::machine::Why;
+
+const FAILURE: Heard = Heard::Failure { hint: 0 };
+
+fn rules() -> Rules {
+    Rules {
+        failures: 3,
+        open_time: 1000,
+        max_open_time: 1000,
+        growth: 1000,
+        jitter: 0,
+        concurrent: 1,
+        close_after: 2,
+        reopen_after: 1,
+        max_hold: 1000,
+    }
+}
+
+fn acquire(cell: &Cell, now: Nanos) -> Result<Ticket, Denied> {
+    cell.acquire(|| now).0
+}
+
+fn settle(cell: &Cell, ticket: Ticket, heard: Heard, now: Nanos) {
+    cell.settle(ticket, heard, || now, &Chance::fixed(0));
+}
+
+fn call(cell: &Cell, heard: Heard, now: Nanos) {
+    let ticket = acquire(cell, now).expect("admitted");
+    settle(cell, ticket, heard, now);
+}
+
+fn state(cell: &Cell, now: Nanos) -> State {
+    cell.state(|| now)
+}
+
+#[test]
+fn shows_what_the_machine_is_in() {
+    let cell = Cell::new(rules());
+    assert_eq!(state(&cell, 0), State::Closed);
+    for _ in 0..3 {
+        call(&cell, FAILURE, 0);
+    }
+    assert_eq!(state(&cell, 999), State::Open);
+    let denied = acquire(&cell, 999).unwrap_err();
+    assert_eq!(denied, Denied::open(1000, TripReason::Consecutive));
+    assert_eq!(cell.refuses(|| 999), Some(denied));
+    assert_eq!(cell.refuses(|| 1000), None);
+    assert_eq!(state(&cell, 1000), State::HalfOpen);
+    let probe = acquire(&cell, 1000).unwrap();
+    assert_eq!(acquire(&cell, 1000).unwrap_err().why, Why::ProbesBusy);
+    settle(&cell, probe, FAILURE, 1000);
+    assert_eq!(
+        acquire(&cell, 1000).unwrap_err(),
+        Denied::open(2000, TripReason::ProbeFailed)
+    );
+    cell.change(|m| m.force_open());
+    assert_eq!(acquire(&cell, 9000).unwrap_err(), Denied::FORCED);
+    assert_eq!(state(&cell, 9000), State::ForcedOpen);
+    cell.change(|m| m.force_close());
+    call(&cell, Heard::Success, 9000);
+}
+
+#[test]
+fn the_clean_path_asks_no_clock() {
+    let cell = Cell::new(rules());
+    let ticket = cell.acquire(|| panic!("asked for the time")).0.unwrap();
+    let late = || panic!("asked for the time");
+    cell.settle(ticket, Heard::Success, late, &Chance::fixed(0));
+}
+
+#[test]
+fn a_success_ends_the_run() {
+    let cell = Cell::new(rules());
+    for _ in 0..10 {
+        call(&cell, FAILURE, 0);
+        call(&cell, FAILURE, 0);
+        assert_eq!(cell.view(0).run, 2);
+        call(&cell, Heard::Success, 0);
+        assert_eq!(cell.view(0).run, 0);
+    }
+    assert_eq!(state(&cell, 0), State::Closed);
+}
+
+#[test]
+fn a_success_of_an_older_generation_neither_ends_a_run_nor_undoes_what_ended_one() {
+    let recovered = || {
+        let cell = Cell::new(rules());
+        let old = acquire(&cell, 0).unwrap();
+        for _ in 0..3 {
+            call(&cell, FAILURE, 0);
+        }
+        call(&cell, Heard::Success, 1000);
+        call(&cell, Heard::Success, 1000);
+        assert_eq!(state(&cell, 1000), State::Closed);
+        call(&cell, FAILURE, 1000);
+        call(&cell, FAILURE, 1000);
+        (cell, old)
+    };
+    let (cell, old) = recovered();
+    settle(&cell, old, Heard::Success, 1000);
+    call(&cell, FAILURE, 1000);
+    assert_eq!(state(&cell, 1000), State::Open);
+
+    let (cell, old) = recovered();
+    call(&cell, Heard::Success, 1000);
+    settle(&cell, old, Heard::Success, 1000);
+    call(&cell, FAILURE, 1000);
+    assert_eq!(cell.view(1000).run, 1);
+}
+
+// A success that was over before a failure began ends the run, whatever other threads do.
+#[test]
+fn no_success_is_lost_between_threads() {
+    let cell = &Cell::new(rules());
+    let stop = &AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !stop.load(SeqCst) {
+                    call(cell, Heard::Success, 0);
+                }
+            });
+        }
+        for _ in 0..20_000 {
+            call(cell, FAILURE, 0);
+            call(cell, FAILURE, 0);
+            call(cell, Heard::Success, 0);
+        }
+        stop.store(true, SeqCst);
+    });
+    assert_eq!(cell.view(0).trips, 0);
+}
+
+// Row 5: 8 threads at the very end of the open time: exactly the allowed probes get in.
+#[test]
+fn row_5_a_rush_at_the_end_of_the_open_time() {
+    for concurrent in [1, 2, 3] {
+        let rules = Rules {
+            concurrent,
+            close_after: 4,
+            ..rules()
+        };
+        for _ in 0..200 {
+            let cell = &Cell::new(rules);
+            for _ in 0..3 {
+                call(cell, FAILURE, 0);
+            }
+            let barrier = &Barrier::new(8);
+            let admitted = &AtomicU32::new(0);
+            thread::scope(|scope| {
+                for _ in 0..8 {
+                    scope.spawn(|| {
+                        barrier.wait();
+                        if acquire(cell, 1000).is_ok() {
+                            admitted.fetch_add(1, SeqCst);
+                        }
+                    });
+                }
+            });
+            assert_eq!(admitted.load(SeqCst), concurrent);
+        }
+    }
+}
+
+// Row 5: completion races with admission: never more probes at once than allowed, and never more
+// than the verdict needs.
+#[test]
+fn row_5_completion_races_with_admission() {
+    let rules = Rules {
+        concurrent: 2,
+        close_after: u32::MAX,
+        ..rules()
+    };
+    let cell = &Cell::new(rules);
+    for _ in 0..3 {
+        call(cell, FAILURE, 0);
+    }
+    let (out, most, done) = (&AtomicU32::new(0), &AtomicU32::new(0), &AtomicU32::new(0));
+    let barrier = &Barrier::new(4);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                barrier.wait();
+                for i in 0..5000 {
+                    let Ok(probe) = acquire(cell, 1000) else {
+                        continue;
+                    };
+                    most.fetch_max(out.fetch_add(1, SeqCst) + 1, SeqCst);
+                    done.fetch_add(1, SeqCst);
+                    // Before the slot is given back: another may have it at once.
+                    out.fetch_sub(1, SeqCst);
+                    let heard = if i % 2 == 0 {
+                        Heard::Success
+                    } else {
+                        Heard::Ignored
+                    };
+                    settle(cell, probe, heard, 1000);
+                }
+            });
+        }
+    });
+    assert!(most.load(SeqCst) <= 2);
+    assert!(done.load(SeqCst) >= 5000, "somebody always gets through");
+    assert_eq!(cell.view(1000).out, 0);
+
+    for _ in 0..200 {
+        let cell = &Cell::new(Rules {
+            concurrent: 8,
+            close_after: 3,
+            reopen_after: 2,
+            ..rules
+        });
+        for _ in 0..3 {
+            call(cell, FAILURE, 0);
+        }
+        let probes = &AtomicU32::new(0);
+        let barrier = &Barrier::new(4);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    barrier.wait();
+                    for _ in 0..4 {
+                        if let Ok(ticket) = acquire(cell, 1000) {
+                            probes.fetch_add(u32::from(ticket.probe.is_some()), SeqCst);
+                            settle(cell, ticket, Heard::Success, 1000);
+                        }
+                    }
+                });
+            }
+        });
+        assert!(probes.load(SeqCst) <= 4, "3 + 2 - 1");
+        assert_eq!(state(cell, 1000), State::Closed);
+    }
+}
+
+// A refusal never pairs the word of one open period with the end of another.
+#[test]
+fn a_refusal_is_of_one_piece() {
+    let cell = &Cell::new(Rules {
+        failures: 1,
+        close_after: 1,
+        ..rules()
+    });
+    let stop = &AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mut last = 0;
+                while !stop.load(SeqCst) {
+                    // The end says by its last digit why it was opened.
+                    if let Some(denied) = cell.refuses(|| 0) {
+                        let until = denied.until.unwrap();
+                        let held = denied.reason == Some(TripReason::Held);
+                        assert_eq!(until % 2 == 1, held, "{denied:?}");
+                        assert!(until >= last);
+                        last = until;
+                    }
+                }
+            });
+        }
+        let mut now = 0;
+        for _ in 0..20_000 {
+            call(cell, FAILURE, now);
+            now += 1000;
+            call(cell, Heard::Success, now);
+            call(cell, Heard::Held { time: 999 }, now);
+            now += 1000;
+            call(cell, Heard::Success, now);
+        }
+        stop.store(true, SeqCst);
+    });
+}
