@@ -1,6 +1,6 @@
 //! The errors that cross layers.
 
-use std::{error::Error, fmt, io, time::Duration};
+use std::{error::Error, fmt, io, ops::Deref, time::Duration};
 
 use crate::Reading;
 
@@ -155,6 +155,51 @@ impl fmt::Display for NotReplayable {
 }
 
 impl Error for NotReplayable {}
+
+/// An error as closures that classify see it. It derefs to the error.
+///
+/// A type of its own, since the compiler forgets `'static` inside an async block: over closures that
+/// take `&(dyn Error + 'static)` the future of a call could not be spawned ("implementation of `Fn` is
+/// not general enough").
+#[derive(Clone, Copy)]
+pub struct Failure<'e>(&'e (dyn Error + 'static));
+
+impl<'e> Failure<'e> {
+    /// A view of an error.
+    pub fn new(error: &'e (dyn Error + 'static)) -> Self {
+        Self(error)
+    }
+
+    /// The error itself.
+    pub fn get(self) -> &'e (dyn Error + 'static) {
+        self.0
+    }
+
+    /// The first error in the chain of sources that is a `T`.
+    pub fn find<T: Error + 'static>(self) -> Option<&'e T> {
+        find(self.0)
+    }
+}
+
+impl Deref for Failure<'_> {
+    type Target = dyn Error + 'static;
+
+    fn deref(&self) -> &Self::Target {
+        self.0
+    }
+}
+
+impl fmt::Debug for Failure<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.0, f)
+    }
+}
+
+impl fmt::Display for Failure<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self.0, f)
+    }
+}
 
 /// The first error in the chain of `source()` that is a `T`.
 pub fn find<'e, T: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e T> {

@@ -47,7 +47,7 @@ pub use crate::{
     chance::Chance,
     class::Class,
     drive::{Drive, Engine},
-    error::{BoxError, Classified, InvalidConfig, NotReplayable, TimeLimit, TimedOut},
+    error::{BoxError, Classified, Failure, InvalidConfig, NotReplayable, TimeLimit, TimedOut},
     gate::{Gate, Grant},
     ledger::{Abandoned, Ledger, Report, TargetName},
     outcome::Outcome,

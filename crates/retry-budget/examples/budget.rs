@@ -3,7 +3,6 @@
 //! Run with: `cargo run -p tower-retry-budget --example budget`
 
 use std::{
-    error::Error,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -13,14 +12,16 @@ use std::{
 
 use tower::{Service, ServiceBuilder, ServiceExt};
 use tower_retry_budget::{RatioConfig, RetryBudgetLayer};
-use tower_spillway_core::{BoxError, Carried, Class, History, Outcome, Plain, RetryLayer, Verdict};
+use tower_spillway_core::{
+    BoxError, Carried, Class, Failure, History, Outcome, Plain, RetryLayer, Verdict,
+};
 
 const CALLS: u64 = 500;
 
 // Paused time, so that it prints the same on any machine.
 #[tokio::main(flavor = "current_thread", start_paused = true)]
 async fn main() -> Result<(), BoxError> {
-    let adapter = Plain(|out: Result<&(), &(dyn Error + 'static)>| match out {
+    let adapter = Plain(|out: Result<&(), Failure<'_>>| match out {
         Ok(()) => Class::Success,
         Err(_) => Class::Transient,
     });

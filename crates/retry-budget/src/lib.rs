@@ -16,14 +16,14 @@
 //! A tenth of the traffic may be retries, and 1 retry each second is always allowed:
 //!
 //! ```
-//! use std::{error::Error, time::Duration};
+//! use std::time::Duration;
 //! use tower::{Service, ServiceBuilder, ServiceExt};
 //! use tower_retry_budget::{RatioConfig, RetryBudgetLayer};
-//! use tower_spillway_core::{BoxError, Carried, Class, History, Outcome, Plain, RetryLayer, Verdict};
+//! use tower_spillway_core::{BoxError, Carried, Class, Failure, History, Outcome, Plain, RetryLayer, Verdict};
 //!
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
 //! # async fn main() -> Result<(), BoxError> {
-//! let adapter = Plain(|out: Result<&(), &(dyn Error + 'static)>| match out {
+//! let adapter = Plain(|out: Result<&(), Failure<'_>>| match out {
 //!     Ok(()) => Class::Success,
 //!     Err(_) => Class::Transient,
 //! });
@@ -71,9 +71,9 @@
 //! ```compile_fail,E0277
 //! use tower::{Layer, Service, service_fn};
 //! use tower_retry_budget::{RatioConfig, RetryBudgetLayer};
-//! use tower_spillway_core::{Class, Detached};
+//! use tower_spillway_core::{Class, Detached, Failure};
 //!
-//! let adapter = Detached(|_: Result<&(), &(dyn std::error::Error + 'static)>| Class::Success);
+//! let adapter = Detached(|_: Result<&(), Failure<'_>>| Class::Success);
 //! let layer = RetryBudgetLayer::ratio(RatioConfig::new()).unwrap().adapter(adapter);
 //! let mut service = layer.layer(service_fn(|_: ()| async { Ok::<_, std::io::Error>(()) }));
 //! let _ = service.call(());

@@ -3,7 +3,10 @@
 use std::error::Error;
 
 use super::{Carry, MayCarry, Read, Resend, ResendTerms, errors};
-use crate::{Ledger, Reading, error::NotReplayable};
+use crate::{
+    Ledger, Reading,
+    error::{Failure, NotReplayable},
+};
 
 /// A request of any type with room for a [`Ledger`]: what [`Plain`] works on.
 #[derive(Clone, Debug, Default)]
@@ -49,8 +52,8 @@ impl<Req> Carried<Req> {
     }
 }
 
-/// Reads outcomes that are not `http`. Closures that give a [`Class`](crate::Class) or a
-/// [`Reading`] implement it.
+/// Reads outcomes that are not `http`. Closures over `Result<&Res, Failure<'_>>` that give a
+/// [`Class`](crate::Class) or a [`Reading`] implement it.
 pub trait Classify<Res> {
     /// What an outcome means.
     fn classify(&self, result: Result<&Res, &(dyn Error + 'static)>) -> Reading;
@@ -58,11 +61,11 @@ pub trait Classify<Res> {
 
 impl<Res, F, R> Classify<Res> for F
 where
-    F: Fn(Result<&Res, &(dyn Error + 'static)>) -> R,
+    F: Fn(Result<&Res, Failure<'_>>) -> R,
     R: Into<Reading>,
 {
     fn classify(&self, result: Result<&Res, &(dyn Error + 'static)>) -> Reading {
-        self(result).into()
+        self(result.map_err(Failure::new)).into()
     }
 }
 

@@ -5,11 +5,11 @@
 //! ```
 //! use std::time::Duration;
 //! use tower::{Service, ServiceBuilder, ServiceExt};
-//! use tower_spillway_core::{BoxError, Carried, Class, Ledger, Plain, TimedOut, call::CallLayer};
+//! use tower_spillway_core::{BoxError, Carried, Class, Failure, Ledger, Plain, TimedOut, call::CallLayer};
 //!
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
 //! # async fn main() {
-//! let adapter = Plain(|r: Result<&(), &(dyn std::error::Error + 'static)>| {
+//! let adapter = Plain(|r: Result<&(), Failure<'_>>| {
 //!     if r.is_ok() { Class::Success } else { Class::Transient }
 //! });
 //! let client = ServiceBuilder::new()

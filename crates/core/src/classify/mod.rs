@@ -33,7 +33,6 @@
 //! ```
 
 use std::{
-    error::Error,
     fmt,
     future::Future,
     pin::Pin,
@@ -45,7 +44,10 @@ use pin_project_lite::pin_project;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::{BoxError, Reading, error::Classified};
+use crate::{
+    BoxError, Reading,
+    error::{Classified, Failure},
+};
 
 /// Puts the user's own [`Reading`] on outcomes. See the [module docs](self).
 #[derive(Clone)]
@@ -57,7 +59,7 @@ impl<C> ClassifyLayer<C> {
     /// `classify` gives a reading, or `None` to leave the outcome as it is.
     pub fn new<B>(classify: C) -> Self
     where
-        C: Fn(Result<&Response<B>, &(dyn Error + 'static)>) -> Option<Reading>,
+        C: Fn(Result<&Response<B>, Failure<'_>>) -> Option<Reading>,
     {
         Self { classify }
     }
@@ -110,7 +112,7 @@ impl<S, C, Req, B> Service<Req> for ClassifyService<S, C>
 where
     S: Service<Req, Response = Response<B>>,
     S::Error: Into<BoxError>,
-    C: Fn(Result<&Response<B>, &(dyn Error + 'static)>) -> Option<Reading> + Clone,
+    C: Fn(Result<&Response<B>, Failure<'_>>) -> Option<Reading> + Clone,
 {
     type Response = S::Response;
     type Error = BoxError;
@@ -149,14 +151,14 @@ impl<F, C, B, E> Future for ResponseFuture<F, C>
 where
     F: Future<Output = Result<Response<B>, E>>,
     E: Into<BoxError>,
-    C: Fn(Result<&Response<B>, &(dyn Error + 'static)>) -> Option<Reading>,
+    C: Fn(Result<&Response<B>, Failure<'_>>) -> Option<Reading>,
 {
     type Output = Result<Response<B>, BoxError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let out = ready!(this.inner.poll(cx)).map_err(Into::into);
-        let view = out.as_ref().map_err(|e| &**e as &(dyn Error + 'static));
+        let view = out.as_ref().map_err(|e| Failure::new(&**e));
         let reading = (this.classify)(view);
         Poll::Ready(match (out, reading) {
             (out, None) => out,

@@ -18,7 +18,7 @@
 //! use std::time::Duration;
 //! use tower::{Service, ServiceBuilder, ServiceExt};
 //! use tower_spillway_core::{
-//!     Class, Detached, History, Outcome, RetryLayer, Verdict,
+//!     Class, Failure, Detached, History, Outcome, RetryLayer, Verdict,
 //!     testing::{contract::ReadyProbeLayer, script::{Script, Step}},
 //! };
 //!
@@ -28,7 +28,7 @@
 //!     Step::fail(|| "down").after(Duration::from_millis(20)),
 //!     Step::answer("up"),
 //! ]);
-//! let adapter = Detached(|out: Result<&&str, &(dyn std::error::Error + 'static)>| {
+//! let adapter = Detached(|out: Result<&&str, Failure<'_>>| {
 //!     if out.is_ok() { Class::Success } else { Class::Transient }
 //! });
 //! let policy = |_: &History, _: &Outcome<'_, &str>| Verdict::Retry { after: Duration::from_millis(100) };

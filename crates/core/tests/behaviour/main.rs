@@ -23,4 +23,5 @@ mod properties;
 mod refused;
 mod resend;
 mod sends;
+mod spawn;
 mod verdicts;

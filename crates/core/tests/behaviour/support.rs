@@ -1,7 +1,6 @@
 //! Small parts that the tests share.
 
 use std::{
-    error::Error,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -16,8 +15,8 @@ use tokio::time::Instant;
 use tower::{Layer, util::BoxCloneSyncService};
 use tower_service::Service;
 use tower_spillway_core::{
-    BoxError, Carried, Class, Detached, Engine, Gate, History, Limits, Outcome, Plain, Policy,
-    Read, Resend, RetryLayer, Verdict,
+    BoxError, Carried, Class, Detached, Engine, Failure, Gate, History, Limits, Outcome, Plain,
+    Policy, Read, Resend, RetryLayer, Verdict,
     gate::{Ask, Receipt, Settled},
     testing::script::{Script, Step},
 };
@@ -26,9 +25,9 @@ pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
 // -- not http: the response is a status ------------------------------------------------------
 
-pub(crate) type Classify = fn(Result<&u16, &(dyn Error + 'static)>) -> Class;
+pub(crate) type Classify = fn(Result<&u16, Failure<'_>>) -> Class;
 
-fn classify(out: Result<&u16, &(dyn Error + 'static)>) -> Class {
+fn classify(out: Result<&u16, Failure<'_>>) -> Class {
     match out {
         Ok(200) => Class::Success,
         Ok(429) => Class::Throttled,
@@ -173,6 +172,10 @@ impl CountingGate {
     pub(crate) fn entered_and_left(&self) -> (usize, usize) {
         let load = |n: &AtomicUsize| n.load(Ordering::SeqCst);
         (load(&self.entered), load(&self.left))
+    }
+
+    pub(crate) fn allow(&self, retries: usize) {
+        *self.allowed.lock().unwrap() = retries;
     }
 
     /// Retries that it would still grant.

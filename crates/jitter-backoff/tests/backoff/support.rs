@@ -1,10 +1,10 @@
 //! Requests, responses and upstreams of these tests.
 
-use std::{error::Error, time::Duration};
+use std::time::Duration;
 
 use http::{Request, Response};
 use tower_spillway_core::{
-    Class,
+    Class, Failure,
     testing::script::{Script, Step},
 };
 
@@ -31,7 +31,7 @@ pub(crate) fn answers<const N: usize>(answers: [(u16, &'static str); N]) -> Upst
     Script::new(answers.map(|(status, hint)| Step::answer_with(move || response(status, hint))))
 }
 
-pub(crate) fn classify<Res>(result: Result<&Res, &(dyn Error + 'static)>) -> Class {
+pub(crate) fn classify<Res>(result: Result<&Res, Failure<'_>>) -> Class {
     if result.is_ok() {
         Class::Success
     } else {

@@ -1,13 +1,13 @@
 //! The layer alone, over each adapter.
 
-use std::{error::Error, time::Duration};
+use std::time::Duration;
 
 use http::{Request, Response};
 use http_body_util::Full;
 use tower::{Layer, ServiceExt};
 use tower_retry_after::RetryAfterLayer;
 use tower_spillway_core::{
-    Carried, Class, Detached, Ledger, Plain, Reading,
+    Carried, Class, Detached, Failure, Ledger, Plain, Reading,
     hint::{Hint, Jitter, Source},
     testing::script::{Script, Step},
 };
@@ -21,7 +21,7 @@ enum Answer {
     Fine,
 }
 
-fn classify(result: Result<&Answer, &(dyn Error + 'static)>) -> Reading {
+fn classify(result: Result<&Answer, Failure<'_>>) -> Reading {
     match result {
         Ok(Answer::Fine) => Reading::new(Class::Success),
         Ok(Answer::Busy(secs)) => Reading::new(Class::Throttled).with_hint(Some(Hint::After {

@@ -1,7 +1,6 @@
 //! Requests, retries, upstreams and targets of these tests.
 
 use std::{
-    error::Error,
     future::Future,
     pin::Pin,
     task::{Context, Poll},
@@ -11,8 +10,8 @@ use std::{
 use tower::Service;
 use tower_retry_budget::{RatioBudget, RatioConfig};
 use tower_spillway_core::{
-    BoxError, Carried, Class, Engine, History, Ledger, Limits, Outcome, Plain, Policy, Reading,
-    RetryLayer, Verdict, clock,
+    BoxError, Carried, Class, Engine, Failure, History, Ledger, Limits, Outcome, Plain, Policy,
+    Reading, RetryLayer, Verdict, clock,
     ledger::LegPlan,
     testing::script::{Script, Step},
 };
@@ -23,14 +22,14 @@ pub(crate) type Request = Carried<u8>;
 pub(crate) type Upstream = Script<Request, u16>;
 
 /// Statuses: below 400 is a success.
-pub(crate) fn classify(result: Result<&u16, &(dyn Error + 'static)>) -> Reading {
+pub(crate) fn classify(result: Result<&u16, Failure<'_>>) -> Reading {
     Reading::new(match result {
         Ok(..400) => Class::Success,
         _ => Class::Transient,
     })
 }
 
-pub(crate) type Adapter = Plain<fn(Result<&u16, &(dyn Error + 'static)>) -> Reading>;
+pub(crate) type Adapter = Plain<fn(Result<&u16, Failure<'_>>) -> Reading>;
 
 pub(crate) fn adapter() -> Adapter {
     Plain(classify)
