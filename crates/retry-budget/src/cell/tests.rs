@@ -220,6 +220,7 @@ proptest! {
             let index = now / width;
             let live: i128 = entries.iter().filter(|(i, _)| index - i < slots).map(|(_, n)| n).sum();
             let balance = (i128::from(reserve * TOKEN) + live).max(0);
+            prop_assert_eq!(i128::from(cell.account(now).balance), balance);
             match op {
                 Op::Pass(by) => now += by,
                 Op::Deposit => {

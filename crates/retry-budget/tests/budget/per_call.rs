@@ -103,3 +103,14 @@ async fn inside_of_the_retrying_layer_it_bounds_the_same() {
     let answer = layers.layer(upstream.clone()).oneshot(request().0).await;
     assert_eq!((answer.unwrap(), upstream.calls()), (503, 3));
 }
+
+/// A driver above changes nothing: it is over all sends below.
+#[tokio::test(start_paused = true)]
+async fn between_a_retrying_layer_and_a_failover_it_bounds_all_targets_together() {
+    let (first, second) = (down(), down());
+    let leg = |upstream| retries(3).layer(upstream);
+    let targets = Targets(vec![("a", leg(first.clone())), ("b", leg(second.clone()))]);
+    let service = (retries(9), per_call(3 * SECOND, 100)).layer(targets);
+    assert_eq!(service.oneshot(request().0).await.unwrap(), 503);
+    assert_eq!((first.calls(), second.calls()), (3, 2));
+}
