@@ -1,8 +1,4 @@
 //! A plain answer counts once its last byte is here.
-//!
-//! Without this, an attempt is over with its response head: a body that breaks off, or stalls, is
-//! the caller's trouble, although nothing of it was used and another target could answer. Streams
-//! (`text/event-stream`) pass as they are.
 
 use std::{
     fmt,
@@ -23,7 +19,11 @@ use tower_spillway_core::BoxError;
 /// A longer answer is an error, so that a vendor gone mad cannot fill the memory.
 const MOST: usize = 32 * 1024 * 1024;
 
-/// Reads plain answers whole, within the attempt. See the [module docs](self).
+/// Reads plain answers whole, within the attempt.
+///
+/// Without it an attempt is over with its response head: a body that breaks off, or stalls, is the
+/// caller's trouble, although nothing of it was used and another target could answer. Streams
+/// (`text/event-stream`) pass as they are.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WholeAnswerLayer;
 
