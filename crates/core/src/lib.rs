@@ -57,3 +57,9 @@ pub use crate::{
     retry::{Retry, RetryLayer},
     verdict::Verdict,
 };
+
+/// The example of the README runs.
+#[doc = include_str!("../README.md")]
+#[cfg(doctest)]
+#[derive(Debug)]
+pub struct Readme;
