@@ -1,17 +1,20 @@
 //! The handle that rides in a request.
 
-use std::{fmt, sync::Arc, time::Duration};
+mod driver;
+mod owner;
 
-use smallvec::SmallVec;
+use std::{fmt, sync::Arc};
+
 use tokio::time::Instant;
 
+pub use self::owner::Owner;
 use super::{
     leg::{Ended, LegPlan, TargetName},
-    record::{Abandoned, Shared, Situation},
+    record::{Abandoned, Shared},
     report::Report,
 };
 use crate::{
-    Carry, Cause, Class, Limits, Reading, ResendTerms, Verdict, clock,
+    Carry, Cause, Limits, Reading, ResendTerms, Verdict, clock,
     gate::{Entry, Gate},
 };
 
@@ -342,76 +345,6 @@ impl Ledger {
     pub fn resend_terms(&self) -> ResendTerms {
         self.shared.lock().terms(self.place.leg)
     }
-
-    // -- for the driver -----------------------------------------------------------------------
-
-    pub(crate) fn is_driven(&self) -> bool {
-        self.place.driven
-    }
-
-    /// Takes part as the driver, on a leg of its own where there is none.
-    pub(crate) fn drive(&mut self, limits: Limits, now: Instant) -> ResendTerms {
-        self.place.driven = true;
-        let (leg, terms) = self.shared.drive(self.place.leg, limits, now);
-        self.place.leg = Some(leg);
-        terms
-    }
-
-    pub(crate) fn set_attempt(&mut self, attempt: u32) {
-        self.place.attempt = attempt;
-    }
-
-    /// Enters an outcome and tells the gates.
-    pub(crate) fn end_attempt(&self, ended: Ended<'_>) -> Situation {
-        let Some(leg) = self.place.leg else {
-            return Situation::default();
-        };
-        let situation = self.shared.end_attempt(leg, ended);
-        if situation.gated && ended.reading.class() != Class::Refused {
-            for gate in self.gates() {
-                gate.attempt_end(ended.reading.class(), ended.end);
-            }
-        }
-        situation
-    }
-
-    /// The driver's leg is over: leaves the gates that layers below it entered.
-    pub(crate) fn leave_gates(&self, now: Instant) {
-        if let Some(leg) = self.place.leg {
-            for gate in self.shared.take_guests(leg) {
-                gate.leave(now);
-            }
-        }
-    }
-
-    pub(crate) fn preview(&self, reading: &Reading, now: Instant) -> Situation {
-        match self.place.leg {
-            Some(leg) => self.shared.preview(leg, reading, now),
-            None => Situation::default(),
-        }
-    }
-
-    pub(crate) fn will_wait(&self, wait: Duration, reading: &Reading) {
-        if let Some(leg) = self.place.leg {
-            self.shared.will_wait(leg, wait, reading);
-        }
-    }
-
-    pub(crate) fn saw(&self, now: Instant) {
-        self.shared.saw(now);
-    }
-
-    pub(crate) fn gates(&self) -> SmallVec<[Arc<dyn Gate>; 2]> {
-        match self.place.leg {
-            Some(leg) => self.shared.gates(leg),
-            None => SmallVec::new(),
-        }
-    }
-
-    /// Nothing below recorded an attempt: the stack has no driver and no failover.
-    fn untouched(&self) -> bool {
-        self.shared.lock().legs.is_empty()
-    }
 }
 
 impl fmt::Debug for Ledger {
@@ -422,65 +355,5 @@ impl fmt::Debug for Ledger {
             .field("attempt", &self.place.attempt)
             .field("driven", &self.place.driven)
             .finish_non_exhaustive()
-    }
-}
-
-/// Held by the layer that opened a call's ledger: the call ends when it does.
-#[derive(Debug)]
-pub struct Owner {
-    ledger: Ledger,
-    finished: bool,
-}
-
-impl Owner {
-    fn new(ledger: Ledger) -> Self {
-        Self {
-            ledger,
-            finished: false,
-        }
-    }
-
-    /// Whether some layer below opened a leg: `false` means that no driver or failover saw the
-    /// handle.
-    pub fn reached_a_leg(&self) -> bool {
-        !self.ledger.untouched()
-    }
-
-    /// The outcome is in. Where no driver and no failover recorded an attempt, this one does.
-    pub fn finish(mut self, reading: &Reading) {
-        self.finished = true;
-        let mut record = self.ledger.shared.lock();
-        if record.legs.is_empty() {
-            drop(record);
-            self.record_alone(reading);
-            record = self.ledger.shared.lock();
-        }
-        record.finished = Some(record.seen);
-    }
-
-    fn record_alone(&self, reading: &Reading) {
-        let mut ledger = self.ledger.clone();
-        let start = ledger.opened_at();
-        // What was dropped gave nothing; the error of the layer that dropped it is no outcome of it.
-        let dropped = ledger.abandoned().map(|_| Reading::new(Class::Cancelled));
-        ledger.drive(Limits::default(), start);
-        ledger.end_attempt(Ended {
-            reading: dropped.as_ref().unwrap_or(reading),
-            start,
-            end: clock::now(),
-        });
-    }
-}
-
-impl Drop for Owner {
-    fn drop(&mut self) {
-        if self.finished {
-            return;
-        }
-        if self.ledger.untouched() {
-            self.record_alone(&Reading::new(Class::Cancelled));
-        }
-        let now = clock::now();
-        self.ledger.shared.lock().finished = Some(now);
     }
 }
