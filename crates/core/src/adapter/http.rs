@@ -2,16 +2,16 @@
 
 use std::error::Error;
 
-use http::{HeaderMap, HeaderName, Request, Response, header};
+use http::{HeaderMap, HeaderName, Request, Response, StatusCode, header};
 use http_body::Body;
 
 use super::{Carry, ErrorReader, MayCarry, Read, ReplayableBody, Resend, ResendTerms, table};
 use crate::{
-    Ledger, Reading,
+    Class, Ledger, Reading,
     attempt_timeout::AttemptLimits,
     clock::Wall,
     error::NotReplayable,
-    hint::{self, Hint},
+    hint::{self, Hint, Signals},
 };
 
 /// A held body is at most this long.
@@ -37,7 +37,7 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 #[derive(Clone, Debug, Default)]
 pub struct Http {
     terms: ResendTerms,
-    wall: Wall,
+    hints: hint::Reader,
     errors: ErrorReader,
 }
 
@@ -65,7 +65,18 @@ impl Http {
     /// Where wall time comes from, for dates in responses without a `Date`.
     #[must_use]
     pub fn wall_clock(mut self, wall: Wall) -> Self {
-        self.wall = wall;
+        self.hints = self.hints.wall_clock(wall);
+        self
+    }
+
+    /// Asks `read` for what a failed response says about when to come back, before all that is
+    /// known here. See [`hint::Reader::with`].
+    #[must_use]
+    pub fn read_hints(
+        mut self,
+        read: impl Fn(StatusCode, &HeaderMap) -> Option<Hint> + Send + Sync + 'static,
+    ) -> Self {
+        self.hints = self.hints.with(read);
         self
     }
 
@@ -76,8 +87,8 @@ impl Http {
         self
     }
 
-    fn hint<B>(&self, response: &Response<B>) -> Option<Hint> {
-        hint::from_headers(response.headers(), || self.wall.now())
+    fn signals<B>(&self, response: &Response<B>) -> Signals {
+        self.hints.read(response.status(), response.headers())
     }
 
     fn read_response<B>(&self, response: &Response<B>) -> Reading {
@@ -87,16 +98,20 @@ impl Http {
             // Who changed the class alone did not mean to unsay what the server asked; a vendor
             // table has read the headers itself.
             if reading.class().may_pass() && reading.hint().is_none() && !reading.is_vendor() {
-                return reading.with_hint(self.hint(response));
+                return reading.with_hint(self.signals(response).hint());
             }
             return reading;
         }
-        // Nobody needs a hint on a success, and reading none keeps the clean path short.
         if response.status().is_success() {
-            return table::read_status(status, false, false);
+            // Nobody needs a hint on a success, and reading none keeps the clean path short. Only
+            // gRPC says with a 200 that it failed.
+            return match hint::grpc_status(response.headers()) {
+                None | Some(0) => Reading::new(Class::Success).with_status(Some(status)),
+                Some(code) => table::read_grpc(code, &self.signals(response)),
+            };
         }
-        let hint = self.hint(response);
-        table::read_status(status, hint.is_some(), closes(response.headers())).with_hint(hint)
+        let closes = closes(response.headers());
+        table::read_status(status, &self.signals(response), closes)
     }
 }
 

@@ -22,7 +22,7 @@ pub use self::{
     http::Http,
     plain::{Carried, Classify, Plain},
     replayable::ReplayableBody,
-    table::class_of_status,
+    table::{class_of_grpc, class_of_status},
 };
 use crate::{Ledger, Reading, attempt_timeout::AttemptLimits, error::NotReplayable};
 

@@ -1,6 +1,6 @@
-//! What a status code means where no vendor table says more.
+//! What a status code means, of HTTP or gRPC, where no vendor table says more.
 
-use crate::{Class, Reading};
+use crate::{Class, Reading, hint::Signals};
 
 /// The class of a status code that came without a hint.
 ///
@@ -11,7 +11,8 @@ use crate::{Class, Reading};
 /// | 408, 425, 500, 502, 503, 504, 520–526, 529, every 5xx not named here | Transient |
 /// | 501, 505, every other 4xx | CallerFault |
 ///
-/// A 503 with a hint is Throttled.
+/// A 503 with a hint is Throttled, and so is a 403 that shows a used up bucket. A CallerFault that
+/// comes with `x-should-retry: true` is Transient.
 pub fn class_of_status(status: u16) -> Class {
     match status {
         100..=399 => Class::Success,
@@ -25,17 +26,99 @@ pub fn class_of_status(status: u16) -> Class {
 
 /// What a response with this status means. `closes` tells whether it closes the connection:
 /// a 408 that does was not processed (RFC 9110 15.5.9).
-pub(super) fn read_status(status: u16, hinted: bool, closes: bool) -> Reading {
-    let class = match class_of_status(status) {
-        Class::Transient if status == 503 && hinted => Class::Throttled,
+pub(super) fn read_status(status: u16, signals: &Signals, closes: bool) -> Reading {
+    let plain = class_of_status(status);
+    let class = match plain {
+        Class::Transient if status == 503 && signals.hint().is_some() => Class::Throttled,
+        Class::CallerFault if status == 403 && signals.exhausted() => Class::Throttled,
+        Class::CallerFault if signals.invites() => Class::Transient,
         class => class,
     };
     let unprocessed = match status {
         429 | 503 => true,
         408 => closes,
-        _ => class == Class::CallerFault,
+        // What the server says of coming back does not change what it did.
+        _ => plain == Class::CallerFault,
     };
     Reading::new(class)
         .unprocessed(unprocessed)
         .with_status(Some(status))
+        .with_hint(signals.hint())
+}
+
+/// The codes of gRPC by number: name and class.
+const GRPC: [(&str, Class); 17] = [
+    ("OK", Class::Success),
+    ("CANCELLED", Class::Cancelled),
+    ("UNKNOWN", Class::Transient),
+    ("INVALID_ARGUMENT", Class::CallerFault),
+    ("DEADLINE_EXCEEDED", Class::Transient),
+    ("NOT_FOUND", Class::CallerFault),
+    ("ALREADY_EXISTS", Class::CallerFault),
+    ("PERMISSION_DENIED", Class::CallerFault),
+    ("RESOURCE_EXHAUSTED", Class::Throttled),
+    ("FAILED_PRECONDITION", Class::CallerFault),
+    ("ABORTED", Class::CallerFault),
+    ("OUT_OF_RANGE", Class::CallerFault),
+    ("UNIMPLEMENTED", Class::CallerFault),
+    ("INTERNAL", Class::Transient),
+    ("UNAVAILABLE", Class::Transient),
+    ("DATA_LOSS", Class::Transient),
+    ("UNAUTHENTICATED", Class::CallerFault),
+];
+
+const DEADLINE_EXCEEDED: u8 = 4;
+const UNAVAILABLE: u8 = 14;
+
+fn grpc_row(code: u8) -> (&'static str, Class) {
+    let [_, _, unknown, ..] = GRPC;
+    GRPC.get(usize::from(code)).copied().unwrap_or(unknown)
+}
+
+/// The class of a gRPC code that came without a pushback.
+///
+/// | code | class | why |
+/// |---|---|---|
+/// | 0 OK | Success | |
+/// | 1 CANCELLED | Cancelled | typically by the caller |
+/// | 2 UNKNOWN, and what is no code | Transient | as an unknown error |
+/// | 3 INVALID_ARGUMENT | CallerFault | 400 |
+/// | 4 DEADLINE_EXCEEDED | Transient, timed out | 504 |
+/// | 5 NOT_FOUND | CallerFault | 404 |
+/// | 6 ALREADY_EXISTS | CallerFault | 409 |
+/// | 7 PERMISSION_DENIED | CallerFault | 403 |
+/// | 8 RESOURCE_EXHAUSTED | Throttled | 429 |
+/// | 9 FAILED_PRECONDITION | CallerFault | 400 |
+/// | 10 ABORTED | CallerFault | 409: to be tried again from further up, not this call alone |
+/// | 11 OUT_OF_RANGE | CallerFault | 400 |
+/// | 12 UNIMPLEMENTED | CallerFault | 501 |
+/// | 13 INTERNAL | Transient | 500 |
+/// | 14 UNAVAILABLE | Transient; Throttled with a hint | 503 |
+/// | 15 DATA_LOSS | Transient | 500 |
+/// | 16 UNAUTHENTICATED | CallerFault | 401 |
+///
+/// The statuses are those of `google.rpc.Code`.
+pub fn class_of_grpc(code: u8) -> Class {
+    grpc_row(code).1
+}
+
+/// What a trailers-only gRPC response with this code means.
+///
+/// UNAVAILABLE may have been processed, unlike 503: proxies turn a reset in mid-request into it.
+/// A server that pushes back has turned the call away.
+pub(super) fn read_grpc(code: u8, signals: &Signals) -> Reading {
+    let (name, plain) = grpc_row(code);
+    let pushed_back = code == UNAVAILABLE && signals.hint().is_some();
+    let class = match plain {
+        Class::Transient if pushed_back => Class::Throttled,
+        Class::CallerFault if signals.invites() => Class::Transient,
+        class => class,
+    };
+    let unprocessed = pushed_back || matches!(plain, Class::Throttled | Class::CallerFault);
+    Reading::new(class)
+        .unprocessed(unprocessed)
+        .timed_out(code == DEADLINE_EXCEEDED)
+        .with_reason(name)
+        .with_status(Some(200))
+        .with_hint(signals.hint())
 }

@@ -101,9 +101,19 @@ mod tests {
             ("2026-09-27T12:05Z", 300_000),
             ("2026-09-27T12:00:60Z", 60_000),
         ] {
-            assert_eq!(rfc3339(text), Some(NOON + after_noon_ms * 1_000_000), "{text}");
+            assert_eq!(
+                rfc3339(text),
+                Some(NOON + after_noon_ms * 1_000_000),
+                "{text}"
+            );
         }
-        for bad in ["", "2026-09-27", "2026-09-27T12:00:00", "2026-13-01T00:00:00Z", "soon"] {
+        for bad in [
+            "",
+            "2026-09-27",
+            "2026-09-27T12:00:00",
+            "2026-13-01T00:00:00Z",
+            "soon",
+        ] {
             assert_eq!(rfc3339(bad), None, "{bad:?}");
         }
     }

@@ -83,7 +83,14 @@ mod tests {
         for code in 0..=16 {
             assert_eq!(read(code.to_string().as_bytes()), Some(code));
         }
-        for bad in [&b"17"[..], b"-1", b"", b"OK", b"\xff", b"99999999999999999999999"] {
+        for bad in [
+            &b"17"[..],
+            b"-1",
+            b"",
+            b"OK",
+            b"\xff",
+            b"99999999999999999999999",
+        ] {
             assert_eq!(read(bad), Some(UNKNOWN), "{bad:?}");
         }
     }

@@ -80,7 +80,9 @@ mod tests {
         assert_eq!(decimal("2", SECOND), Some(2 * SECOND));
         assert_eq!(decimal("1.5", SECOND), Some(SECOND + SECOND / 2));
         assert_eq!(decimal("0.0000000001", SECOND), Some(1), "up, never down");
-        for bad in ["", ".", "1.", ".5", "+1", "-1", "1e3", "nan", "inf", "1_0", "1.2.3"] {
+        for bad in [
+            "", ".", "1.", ".5", "+1", "-1", "1e3", "nan", "inf", "1_0", "1.2.3",
+        ] {
             assert_eq!(decimal(bad, SECOND), None, "{bad:?}");
         }
         assert_eq!(whole("007"), Some(7));

@@ -62,7 +62,9 @@ mod tests {
 
     #[test]
     fn garbage_is_absent() {
-        for bad in ["", "s", "5", "1m30", "-3s", "+3s", "1 s", "1.s", ".5s", "1S", "1w", "1.2.3s", "abc"] {
+        for bad in [
+            "", "s", "5", "1m30", "-3s", "+3s", "1 s", "1.s", ".5s", "1S", "1w", "1.2.3s", "abc",
+        ] {
             assert_eq!(go(bad), None, "{bad:?}");
         }
     }
