@@ -1,0 +1,92 @@
+use std::{sync::Arc, time::Duration};
+
+use tower_layer::Layer;
+use tower_spillway_core::{InvalidConfig, clock::Wall};
+
+use super::{VendorVerdict, alarm::Alarms};
+use crate::{Rules, Vendor};
+
+/// What the services of one layer share.
+#[derive(Debug)]
+pub(super) struct Judge {
+    pub(super) rules: Rules,
+    pub(super) wall: Wall,
+    pub(super) read_within: Duration,
+    pub(super) alarms: Alarms,
+}
+
+const READ_WITHIN: Duration = Duration::from_secs(5);
+
+/// Reads what a vendor answered. See the [module docs](super).
+#[derive(Clone, Debug)]
+pub struct VendorVerdictLayer {
+    rules: Rules,
+    wall: Wall,
+    read_within: Duration,
+}
+
+impl VendorVerdictLayer {
+    /// With a vendor's table.
+    pub fn new(vendor: Vendor) -> Self {
+        Self::with_rules(Rules::of(vendor))
+    }
+
+    /// With these rules.
+    pub fn with_rules(rules: Rules) -> Self {
+        Self {
+            rules,
+            wall: Wall::default(),
+            read_within: READ_WITHIN,
+        }
+    }
+
+    /// Whether a target with a larger context is configured: see
+    /// [`Rules::larger_context_elsewhere`].
+    #[must_use]
+    pub fn larger_context_elsewhere(mut self, yes: bool) -> Self {
+        self.rules = self.rules.larger_context_elsewhere(yes);
+        self
+    }
+
+    /// Where wall time comes from, for dates in headers and bodies.
+    #[must_use]
+    pub fn wall_clock(mut self, wall: Wall) -> Self {
+        self.wall = wall;
+        self
+    }
+
+    /// The longest time that is spent on reading a body; 5 s by default.
+    ///
+    /// # Errors
+    ///
+    /// It must be above zero.
+    pub fn read_within(mut self, limit: Duration) -> Result<Self, InvalidConfig> {
+        if limit.is_zero() {
+            return Err(InvalidConfig::new("read_within", "above zero"));
+        }
+        self.read_within = limit;
+        Ok(self)
+    }
+
+    /// The rules.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+}
+
+impl<S> Layer<S> for VendorVerdictLayer {
+    type Service = VendorVerdict<S>;
+
+    /// A service whose warnings are its own: one `layer()` per target, or one for several.
+    fn layer(&self, inner: S) -> Self::Service {
+        VendorVerdict::new(
+            inner,
+            Arc::new(Judge {
+                rules: self.rules.clone(),
+                wall: self.wall.clone(),
+                read_within: self.read_within,
+                alarms: Alarms::default(),
+            }),
+        )
+    }
+}
