@@ -29,7 +29,7 @@ pub fn class_of_status(status: u16) -> Class {
 pub(super) fn read_status(status: u16, signals: &Signals, closes: bool) -> Reading {
     let plain = class_of_status(status);
     let class = match plain {
-        Class::Transient if status == 503 && signals.hint().is_some() => Class::Throttled,
+        Class::Transient if status == 503 && signals.asked().is_some() => Class::Throttled,
         Class::CallerFault if status == 403 && signals.exhausted() => Class::Throttled,
         Class::CallerFault if signals.invites() => Class::Transient,
         class => class,
@@ -108,7 +108,7 @@ pub fn class_of_grpc(code: u8) -> Class {
 /// A server that pushes back has turned the call away.
 pub(super) fn read_grpc(code: u8, signals: &Signals) -> Reading {
     let (name, plain) = grpc_row(code);
-    let pushed_back = code == UNAVAILABLE && signals.hint().is_some();
+    let pushed_back = code == UNAVAILABLE && signals.asked().is_some();
     let class = match plain {
         Class::Transient if pushed_back => Class::Throttled,
         Class::CallerFault if signals.invites() => Class::Transient,
@@ -121,4 +121,130 @@ pub(super) fn read_grpc(code: u8, signals: &Signals) -> Reading {
         .with_reason(name)
         .with_status(Some(200))
         .with_hint(signals.hint())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use super::*;
+    use crate::{Http, Read, hint::Hint};
+    use http::{HeaderMap, HeaderName, Response};
+
+    fn read(status: u16, fields: &[(&str, &str)]) -> Reading {
+        let mut headers = HeaderMap::new();
+        for (name, value) in fields {
+            let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+            headers.append(name, value.parse().unwrap());
+        }
+        let mut response = Response::new(String::new());
+        *response.status_mut() = http::StatusCode::from_u16(status).unwrap();
+        *response.headers_mut() = headers;
+        Http::new().read(Ok::<_, &(dyn Error + 'static)>(&response))
+    }
+
+    #[test]
+    fn every_grpc_code() {
+        use Class::{CallerFault, Cancelled, Success, Throttled, Transient};
+        let rows = [
+            (0, "OK", Success),
+            (1, "CANCELLED", Cancelled),
+            (2, "UNKNOWN", Transient),
+            (3, "INVALID_ARGUMENT", CallerFault),
+            (4, "DEADLINE_EXCEEDED", Transient),
+            (5, "NOT_FOUND", CallerFault),
+            (6, "ALREADY_EXISTS", CallerFault),
+            (7, "PERMISSION_DENIED", CallerFault),
+            (8, "RESOURCE_EXHAUSTED", Throttled),
+            (9, "FAILED_PRECONDITION", CallerFault),
+            (10, "ABORTED", CallerFault),
+            (11, "OUT_OF_RANGE", CallerFault),
+            (12, "UNIMPLEMENTED", CallerFault),
+            (13, "INTERNAL", Transient),
+            (14, "UNAVAILABLE", Transient),
+            (15, "DATA_LOSS", Transient),
+            (16, "UNAUTHENTICATED", CallerFault),
+        ];
+        for (code, name, class) in rows {
+            let reading = read(200, &[("grpc-status", &code.to_string())]);
+            assert_eq!(reading.class(), class, "{name}");
+            assert_eq!(class_of_grpc(code), class, "{name}");
+            assert_eq!(reading.is_timed_out(), name == "DEADLINE_EXCEEDED");
+            assert_eq!(
+                reading.is_unprocessed(),
+                matches!(class, CallerFault | Throttled),
+                "{name}"
+            );
+            let reason = (code != 0).then_some(name);
+            assert_eq!(reading.reason(), reason);
+        }
+        for none in ["17", "abc", "-1", ""] {
+            assert_eq!(read(200, &[("grpc-status", none)]).class(), Transient);
+        }
+        assert_eq!(class_of_grpc(200), Transient);
+    }
+
+    #[test]
+    fn pushback() {
+        let pushed = |code: &str, ms: &str| {
+            read(
+                200,
+                &[("grpc-status", code), ("grpc-retry-pushback-ms", ms)],
+            )
+        };
+        let unavailable = pushed("14", "1500");
+        assert_eq!(unavailable.class(), Class::Throttled);
+        assert!(unavailable.is_unprocessed(), "it was turned away");
+        assert_eq!(
+            unavailable.hint().unwrap().after().unwrap().as_millis(),
+            1500
+        );
+        assert_eq!(pushed("13", "1500").class(), Class::Transient);
+        assert_eq!(pushed("8", "-1").hint(), Some(Hint::Never));
+        assert_eq!(pushed("0", "1500").hint(), None, "a success is a success");
+        assert_eq!(read(200, &[("grpc-retry-pushback-ms", "5")]).hint(), None);
+    }
+
+    #[test]
+    fn what_headers_do_to_a_status() {
+        use Class::{CallerFault, Success, Throttled, Transient};
+        let empty = ("x-ratelimit-remaining", "0");
+        let again = ("x-should-retry", "true");
+        for (status, field, class, unprocessed) in [
+            (403, empty, Throttled, true),
+            (403, ("x-ratelimit-remaining", "1"), CallerFault, true),
+            (403, ("ratelimit", "\"a\";r=0;t=5"), Throttled, true),
+            (403, ("retry-after", "5"), CallerFault, true),
+            (404, empty, CallerFault, true),
+            (503, ("retry-after", "5"), Throttled, true),
+            (503, ("x-should-retry", "false"), Transient, true),
+            (503, ("x-other", "5"), Transient, true),
+            (500, ("retry-after", "5"), Transient, false),
+            (400, again, Transient, true),
+            (409, again, Transient, true),
+            (500, again, Transient, false),
+            (501, again, Transient, true),
+            (429, again, Throttled, true),
+            (200, again, Success, false),
+            (304, again, Success, false),
+            (400, ("x-should-retry", "false"), CallerFault, true),
+        ] {
+            let reading = read(status, &[field]);
+            assert_eq!(reading.class(), class, "{status} {field:?}");
+            assert_eq!(reading.is_unprocessed(), unprocessed, "{status} {field:?}");
+        }
+    }
+
+    #[test]
+    fn a_success_is_not_read_for_hints() {
+        let fields = [
+            ("retry-after", "30"),
+            ("ratelimit", "\"a\";r=0;t=50"),
+            ("x-should-retry", "false"),
+        ];
+        for status in [200, 201, 299] {
+            let reading = read(status, &fields);
+            assert_eq!((reading.class(), reading.hint()), (Class::Success, None));
+        }
+    }
 }

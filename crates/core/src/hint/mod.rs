@@ -43,6 +43,7 @@
 
 mod date;
 mod grpc;
+mod moment;
 mod number;
 mod rate_limit;
 mod reader;

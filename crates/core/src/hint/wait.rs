@@ -9,8 +9,8 @@ use crate::Chance;
 pub enum Jitter {
     /// Exactly what was asked.
     None,
-    /// What was asked and up to half of it more, at most 5 s more: a 60 s hint costs at most 65 s.
-    /// (Envoy draws from `[t, 1.5 t)`; the bound is ours.)
+    /// What was asked and less than half of it more, at most 5 s more: a 60 s hint costs at most
+    /// 65 s. (Envoy draws from `[t, 1.5 t)`; the bound is ours.)
     #[default]
     Additive,
 }
@@ -23,7 +23,8 @@ pub fn wait(asked: Duration, jitter: &Jitter, chance: &Chance) -> Duration {
     match jitter {
         Jitter::None => asked,
         Jitter::Additive => {
-            let most = (asked / 2).min(MOST_ADDED).as_millis();
+            let less_than = asked.as_millis().div_ceil(2);
+            let most = less_than.saturating_sub(1).min(MOST_ADDED.as_millis());
             let added = chance.up_to(u64::try_from(most).unwrap_or(0));
             asked.saturating_add(Duration::from_millis(added))
         }
@@ -38,7 +39,7 @@ mod tests {
     fn jitter_only_adds_and_is_bounded() {
         let draw = |s, x| wait(Duration::from_secs(s), &Jitter::Additive, &Chance::fixed(x));
         assert_eq!(draw(2, 0), Duration::from_secs(2));
-        assert_eq!(draw(2, u64::MAX), Duration::from_secs(3));
+        assert_eq!(draw(2, u64::MAX), Duration::from_millis(2999));
         assert_eq!(draw(60, u64::MAX), Duration::from_secs(65));
         assert_eq!(draw(u64::MAX, u64::MAX), Duration::MAX);
     }
