@@ -71,3 +71,37 @@ impl fmt::Debug for Wall {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{thread, time::Duration};
+
+    use super::*;
+
+    #[test]
+    fn a_chain_has_one_time_and_gives_the_one_around_it_back() {
+        let (outer, inner) = (now(), now() + Duration::from_secs(9));
+        during(outer, || {
+            assert_eq!(now(), outer);
+            during(inner, || assert_eq!(now(), inner));
+            assert_eq!(now(), outer);
+        });
+        assert!(MOMENT.get().is_none());
+    }
+
+    #[test]
+    fn a_chain_on_one_thread_is_not_seen_on_another() {
+        let early = now();
+        during(early, || {
+            let elsewhere = thread::spawn(|| MOMENT.get().is_none());
+            assert!(elsewhere.join().unwrap());
+        });
+    }
+
+    #[test]
+    fn a_panic_in_a_chain_leaves_no_time_behind() {
+        let unwound = std::panic::catch_unwind(|| during(now(), || panic!("in a call")));
+        assert!(unwound.is_err());
+        assert!(MOMENT.get().is_none());
+    }
+}

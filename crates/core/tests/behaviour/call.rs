@@ -72,6 +72,19 @@ async fn a_stack_without_a_retrying_layer_has_one_attempt() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_dropped_at_the_deadline_gave_no_outcome() {
+    let client = CallLayer::new()
+        .deadline(SECOND)
+        .adapter(plain())
+        .layer(Script::<_, u16>::always(Step::hang()));
+    let (request, ledger) = offered();
+    assert!(call(&client, request).await.unwrap_err().is::<TimedOut>());
+    let report = ledger.report();
+    assert_eq!(report.attempts[0].class, Class::Cancelled);
+    assert_eq!(report.latency, SECOND);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_ledger_serves_one_call() {
     let client = plain_retry(retry(SECOND), Limits::default()).layer(then(&[500, 200, 500, 200]));
     let (request, ledger) = offered();

@@ -1,10 +1,13 @@
 //! Budgets: asked last, once per retry really made, given back otherwise.
 
+use std::sync::{Arc, Mutex};
+
+use tokio::time::Instant;
 use tower::{Layer, ServiceBuilder};
 use tower_spillway_core::{
-    Carried, Cause, Class, Ledger, Limits, Verdict,
+    Carried, Cause, Class, Gate, Ledger, Limits, Verdict,
     call::CallLayer,
-    gate::Settled,
+    gate::{Ask, Receipt, Settled},
     testing::{
         drops,
         readiness::Readiness,
@@ -178,4 +181,111 @@ async fn a_gate_is_told_of_first_attempts_that_were_dropped() {
     assert!(timeout.is_err());
     assert_eq!(gate.ends(), [Class::Cancelled]);
     assert_eq!(gate.entered_and_left(), (1, 1));
+}
+
+/// Writes down what it is told, and what is in flight when its leg is left.
+struct Diary {
+    upstream: Upstream,
+    lines: Mutex<Vec<String>>,
+}
+
+impl Diary {
+    fn of(upstream: &Upstream) -> Arc<Self> {
+        Arc::new(Self {
+            upstream: upstream.clone(),
+            lines: Mutex::default(),
+        })
+    }
+
+    fn lines(&self) -> Vec<String> {
+        std::mem::take(&mut self.lines.lock().unwrap())
+    }
+
+    fn write(&self, line: String) {
+        self.lines.lock().unwrap().push(line);
+    }
+}
+
+impl Gate for Diary {
+    fn leave(&self, _: Instant) {
+        self.write(format!("left, {} in flight", self.upstream.in_flight()));
+    }
+
+    fn attempt_end(&self, class: Class, _: Instant) {
+        self.write(format!("ended {class}"));
+    }
+
+    fn withdraw(&self, _: &Ask) -> Option<Receipt> {
+        self.write("asked".into());
+        Some(Receipt::default())
+    }
+
+    fn settle(&self, _: Receipt, settled: Settled) {
+        self.write(format!("settled {settled:?}"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drop_is_told_in_the_order_of_an_outcome() {
+    let upstream = Script::from_fn(|n, _: &Carried<u64>| match n {
+        1 => Step::answer(500),
+        _ => Step::answer(200).after(SECOND),
+    });
+    let diary = Diary::of(&upstream);
+    let client = plain_retry(retry(SECOND), Limits::default())
+        .gate(diary.clone())
+        .layer(upstream);
+    call(&client, Carried::new(1)).await.unwrap();
+    assert_eq!(
+        diary.lines(),
+        [
+            "ended transient",
+            "asked",
+            "settled Sent(Success)",
+            "ended success",
+            "left, 0 in flight"
+        ]
+    );
+
+    let upstream = Script::new([Step::answer(500), Step::hang()]);
+    let diary = Diary::of(&upstream);
+    let client = plain_retry(retry(SECOND), Limits::default())
+        .gate(diary.clone())
+        .layer(upstream);
+    let timeout = tokio::time::timeout(2 * SECOND, call(&client, Carried::new(1))).await;
+    assert!(timeout.is_err());
+    assert_eq!(
+        diary.lines(),
+        [
+            "ended transient",
+            "asked",
+            "settled Sent(Cancelled)",
+            "ended cancelled",
+            "left, 0 in flight"
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reservation_is_given_back_before_the_leg_is_left() {
+    let readiness = Readiness::new();
+    let fail = readiness.clone();
+    let upstream = Script::from_fn(move |_, _| {
+        fail.set_failed("closed");
+        Step::answer(500)
+    });
+    let diary = Diary::of(&upstream);
+    let client = plain_retry(retry(SECOND), Limits::default())
+        .gate(diary.clone())
+        .layer(readiness.layer(upstream));
+    call(&client, Carried::new(1)).await.unwrap();
+    assert_eq!(
+        diary.lines(),
+        [
+            "ended transient",
+            "asked",
+            "settled NotSent",
+            "left, 0 in flight"
+        ]
+    );
 }

@@ -4,7 +4,7 @@ use std::{
     convert::Infallible,
     pin::Pin,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     task::{Context, Poll},
@@ -189,6 +189,26 @@ async fn a_large_body_is_not_held_while_waiting() {
             }
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_held_body_is_gone_before_the_next_send() {
+    // Over HTTP/1 it pins the connection that the next attempt could use.
+    let alive = Arc::new(AtomicUsize::new(0));
+    let at_each_send = Arc::new(Mutex::new(Vec::new()));
+    let (bodies, log) = (alive.clone(), at_each_send.clone());
+    let upstream = Script::from_fn(move |_, _| {
+        log.lock().unwrap().push(bodies.load(Ordering::SeqCst));
+        let bodies = bodies.clone();
+        Step::answer_with(move || {
+            let mut response = Response::new(Sized::new(1, &bodies));
+            *response.status_mut() = http::StatusCode::SERVICE_UNAVAILABLE;
+            response
+        })
+    });
+    let client = RetryLayer::new(retry(SECOND)).layer(upstream);
+    call(&client, request(Method::GET)).await.unwrap();
+    assert_eq!(*at_each_send.lock().unwrap(), [0, 0, 0]);
 }
 
 #[tokio::test(start_paused = true)]

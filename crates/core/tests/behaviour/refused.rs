@@ -19,11 +19,12 @@ use tower_spillway_core::{
 
 use crate::support::*;
 
-/// Refuses so many calls, with advice if it has some, then answers 200.
+/// Refuses so many calls, with advice if it has some, then answers.
 #[derive(Clone)]
 struct Held {
     refuse: usize,
     advice: Option<Verdict>,
+    answer: u16,
     calls: Arc<AtomicUsize>,
 }
 
@@ -32,6 +33,7 @@ impl Held {
         Self {
             refuse,
             advice,
+            answer: 200,
             calls: Arc::default(),
         }
     }
@@ -53,7 +55,7 @@ impl Service<Carried<u64>> for Held {
     fn call(&mut self, request: Carried<u64>) -> Self::Future {
         let n = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
         if n > self.refuse {
-            return ready(Ok(200));
+            return ready(Ok(self.answer));
         }
         if let Some(advice) = self.advice {
             request.ledger().unwrap().advise(advice);
@@ -100,6 +102,20 @@ async fn an_unsent_retry_is_no_send_and_asks_no_gate() {
         assert_eq!((report.sends(), report.waited), (1, 5 * SECOND));
         assert_eq!(report.latency, 5 * SECOND);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_sends_are_left_after_unsent_retries() {
+    let held = Held {
+        answer: 500,
+        ..Held::new(5, LATER)
+    };
+    let client = plain_retry(retry(SECOND), sends(2)).layer(held.clone());
+    let (request, ledger) = offered();
+    assert_eq!(call(&client, request).await.unwrap(), 500);
+    assert_eq!(held.calls(), 5 + 2);
+    let report = ledger.report();
+    assert_eq!((report.attempts.len(), report.sends()), (7, 2));
 }
 
 #[tokio::test(start_paused = true)]
