@@ -5,6 +5,7 @@
 //! - Open, refused: three loads.
 
 #[cfg(test)]
+#[cfg(not(spillway_loom))]
 mod tests;
 
 use std::sync::PoisonError;

@@ -77,7 +77,8 @@ impl<A, At> CircuitBreakerLayer<A, At> {
         self
     }
 
-    /// The handle of a target's state, which is made where there is none yet.
+    /// The handle of a target's state, which is made where there is none yet; with
+    /// [`with_breaker`](Self::with_breaker) that of the breaker that was given.
     pub fn breaker(&self, target: impl Into<TargetName>) -> Breaker {
         self.states.breaker(Some(&target.into()))
     }

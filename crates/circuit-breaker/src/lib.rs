@@ -83,7 +83,9 @@
 //!
 //! A call whose future is dropped is neither a failure nor a success; a probe gives its slot back
 //! at once. If a layer above says that the call's deadline cut it off, it is a failure once it was
-//! under way for longer than [`BreakerConfig::abandoned_after`]. A call that panics is a failure.
+//! under way for longer than [`BreakerConfig::abandoned_after`]; one that lost to a hedge is not
+//! heard. A call that panics is a failure.
+//!
 //! A probe that hangs keeps its slot for the open time, at least 1 s; then one more may enter, and
 //! whichever ends is heard.
 //!
