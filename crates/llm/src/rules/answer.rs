@@ -1,47 +1,45 @@
 //! What the rules look at.
 
-use std::time::SystemTime;
+use http::{HeaderMap, StatusCode};
+use tower_spillway_core::hint::{Reader, Signals};
 
-use http::HeaderMap;
-use tower_spillway_core::clock::Wall;
+use crate::{Said, said};
 
-use crate::Said;
-
-/// An answer of a vendor: status, headers, what its body says.
+/// An answer of a vendor: status, headers, what its body says, and when to come back.
 #[derive(Clone, Debug)]
 pub struct Answer<'a> {
     status: u16,
     headers: Option<&'a HeaderMap>,
     said: Said,
-    wall: Option<&'a Wall>,
+    signals: Signals,
 }
 
 impl<'a> Answer<'a> {
     /// An answer without headers. `body` may be cut off.
     pub fn new(status: u16, body: &[u8]) -> Self {
-        Self {
-            status,
-            headers: None,
-            said: Said::read(&HeaderMap::new(), body),
-            wall: None,
-        }
+        Self::read(status, None, body, &Reader::new())
     }
 
-    /// An answer with headers.
-    pub fn with_headers(status: u16, headers: &'a HeaderMap, body: &[u8]) -> Self {
-        Self {
-            status,
-            headers: Some(headers),
-            said: Said::read(headers, body),
-            wall: None,
-        }
+    /// An answer with headers. `hints` reads what they say about when to come back.
+    pub fn with_headers(status: u16, headers: &'a HeaderMap, body: &[u8], hints: &Reader) -> Self {
+        Self::read(status, Some(headers), body, hints)
     }
 
-    /// Where wall time comes from, for dates.
-    #[must_use]
-    pub fn wall_clock(mut self, wall: &'a Wall) -> Self {
-        self.wall = Some(wall);
-        self
+    fn read(status: u16, headers: Option<&'a HeaderMap>, body: &[u8], hints: &Reader) -> Self {
+        let none = HeaderMap::new();
+        let fields = headers.unwrap_or(&none);
+        let said = Said::read(fields, body);
+        let mut answer = Self {
+            status,
+            headers,
+            said,
+            signals: Signals::default(),
+        };
+        // The status that counts: some fields say something with a 429 alone.
+        let code = StatusCode::from_u16(answer.effective_status());
+        let code = code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        answer.signals = said::add_hints(hints.read(code, fields), &answer.said, hints);
+        answer
     }
 
     /// The HTTP status.
@@ -59,10 +57,17 @@ impl<'a> Answer<'a> {
         &self.said
     }
 
-    pub(super) fn now(&self) -> SystemTime {
-        match self.wall {
-            Some(wall) => wall.now(),
-            None => Wall::default().now(),
+    /// What head and body say about when to come back.
+    pub fn signals(&self) -> Signals {
+        self.signals
+    }
+
+    /// The status of the error in a success where there is one, else the HTTP status.
+    pub fn effective_status(&self) -> u16 {
+        let answered = self.said.choices().is_some_and(|n| n > 0);
+        match self.status {
+            200..=299 if self.said.is_error() && !answered => self.said.status(),
+            status => status,
         }
     }
 

@@ -5,11 +5,10 @@ use std::borrow::Cow;
 use tower_spillway_core::{
     Class, Reading,
     adapter::class_of_status,
-    hint::{self, Hint},
+    hint::{Hint, Signals},
 };
 
-use super::{Answer, Rule, Rules, Verdict, statuses};
-use crate::said;
+use super::{Answer, Rule, Rules, Verdict};
 
 impl Rules {
     /// What an answer means. Total: any status, headers and body have one.
@@ -18,54 +17,45 @@ impl Rules {
     /// empty list of choices is Transient.
     pub fn judge(&self, answer: &Answer<'_>) -> Verdict {
         let said = answer.said();
-        let status = answer.status();
-        if !(200..=299).contains(&status) {
-            return self.failed(status, answer);
-        }
+        let success = (200..=299).contains(&answer.status());
         // With something in it, it is an answer, whatever else it says.
-        if said.choices().is_some_and(|n| n > 0) {
-            return plain(Reading::new(Class::Success));
+        let answered = said.choices().is_some_and(|n| n > 0);
+        match success {
+            true if answered => plain(Reading::new(Class::Success)),
+            true if said.is_error() || said.is_html() => self.failed(answer),
+            true if said.choices() == Some(0) => {
+                plain(Reading::new(Class::Transient).with_reason("empty_choices"))
+            }
+            true => plain(Reading::new(Class::Success)),
+            false => self.failed(answer),
         }
-        if said.is_error() {
-            let status = said.number().or_else(|| statuses::of_body(said));
-            return self.failed(status.unwrap_or(statuses::UNKNOWN_ERROR), answer);
-        }
-        if said.choices() == Some(0) {
-            return plain(Reading::new(Class::Transient).with_reason("empty_choices"));
-        }
-        if said.is_html() {
-            return self.failed(status, answer);
-        }
-        plain(Reading::new(Class::Success))
     }
 
-    fn failed(&self, status: u16, answer: &Answer<'_>) -> Verdict {
+    fn failed(&self, answer: &Answer<'_>) -> Verdict {
+        let status = answer.effective_status();
         let row = self.rows().find(|row| row.holds(status, answer));
-        let headers = answer.headers();
-        let asked = headers.and_then(|h| hint::from_headers(h, || answer.now()));
-        let asked = said::hint(asked, answer.said(), || answer.now());
         match row {
-            Some(row) => self.by_row(row, status, asked, answer),
-            None => by_status(status, asked, answer),
+            Some(row) => self.by_row(row, status, answer),
+            None => by_status(status, answer),
         }
     }
 
-    fn by_row(&self, row: &Rule, status: u16, asked: Option<Hint>, answer: &Answer<'_>) -> Verdict {
-        let class = self.class_of(row);
+    fn by_row(&self, row: &Rule, status: u16, answer: &Answer<'_>) -> Verdict {
+        let signals = answer.signals();
         let believed = |hint: &Hint| match (hint.after(), row.believed_from) {
             (Some(wait), Some(from)) => wait >= from,
             _ => true,
         };
-        let asked = asked.filter(believed);
-        let class = match class {
-            Class::CallerFault if row.by_status && insists(answer) => Class::Transient,
-            class => when_hinted(class, status, asked),
+        let class = self.class_of(row);
+        let class = match row.by_status {
+            true => with_signals(class, status, &signals),
+            false => class,
         };
         // By the row's own class: a switch changes what follows, not what happened.
         let turned_away =
             Reading::new(row.class).is_unprocessed() || is_unprocessed(status, answer);
         let reading = Reading::new(class)
-            .with_hint(asked)
+            .with_hint(signals.hint().filter(believed))
             .with_reason(reason(row, answer))
             .unprocessed(row.unprocessed.unwrap_or(turned_away));
         Verdict {
@@ -76,11 +66,15 @@ impl Rules {
     }
 }
 
-fn by_status(status: u16, asked: Option<Hint>, answer: &Answer<'_>) -> Verdict {
-    let class = when_hinted(class_of_status(status), status, asked);
-    let reading = Reading::new(class).with_hint(asked);
-    let unprocessed = reading.is_unprocessed() || is_unprocessed(status, answer);
-    plain(finish(reading.unprocessed(unprocessed), answer))
+/// Where no row holds: as core's table does.
+fn by_status(status: u16, answer: &Answer<'_>) -> Verdict {
+    let signals = answer.signals();
+    let own = class_of_status(status);
+    let turned_away = Reading::new(own).is_unprocessed() || is_unprocessed(status, answer);
+    let reading = Reading::new(with_signals(own, status, &signals))
+        .with_hint(signals.hint())
+        .unprocessed(turned_away);
+    plain(finish(reading, answer))
 }
 
 fn plain(reading: Reading) -> Verdict {
@@ -95,13 +89,15 @@ fn finish(reading: Reading, answer: &Answer<'_>) -> Reading {
     reading.from_vendor().with_status(Some(answer.status()))
 }
 
-/// A 503 that says when to come back asks for fewer requests.
-fn when_hinted(class: Class, status: u16, asked: Option<Hint>) -> Class {
-    match class {
-        Class::Transient if status == 503 && asked.and_then(Hint::after).is_some() => {
-            Class::Throttled
-        }
-        class => class,
+/// What the head says moves what is known from a status alone.
+fn with_signals(class: Class, status: u16, signals: &Signals) -> Class {
+    match (class, status) {
+        // A 503 that says when to come back asks for fewer requests.
+        (Class::Transient, 503) if signals.hint().is_some() => Class::Throttled,
+        (_, 403) if signals.exhausted() => Class::Throttled,
+        // `x-should-retry: true` overrides the status (the SDKs of OpenAI and Anthropic).
+        (Class::CallerFault, _) if signals.invites() => Class::Transient,
+        (class, _) => class,
     }
 }
 
@@ -111,13 +107,6 @@ fn reason(row: &Rule, answer: &Answer<'_>) -> Cow<'static, str> {
         Some(name) if row.by_status => Cow::Owned(name.to_owned()),
         _ => row.reason(),
     }
-}
-
-/// `x-should-retry: true` overrides the status (the SDKs of OpenAI and Anthropic).
-fn insists(answer: &Answer<'_>) -> bool {
-    answer
-        .header("x-should-retry")
-        .is_some_and(|v| v.eq_ignore_ascii_case("true"))
 }
 
 /// Turned away before any work: overload, and a 408 that closes (RFC 9110 15.5.9).

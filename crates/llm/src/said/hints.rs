@@ -1,101 +1,62 @@
-//! Hints of headers and body in one order.
+//! What a body says about when to come back.
 //!
-//! 1. explicit headers (`retry-after-ms`, `Retry-After`, IETF `RateLimit`);
-//! 2. google.rpc.RetryInfo, `quotaResetDelay`, then the words of a message;
-//! 3. headers of a provider inside the body (OpenRouter), `retry_after` (Cloudflare, Discord);
-//! 4. resets of exhausted buckets in headers: time to a full refill, so the last resort.
-//!
-//! A zero asks for no minimum, so that a later step that asks for one wins over it.
+//! It says so itself (google.rpc.RetryInfo, `quotaResetDelay`, then the words of a message), or
+//! quotes somebody (`retry_after` of Cloudflare's problem JSON, the headers of a provider behind
+//! OpenRouter). [`Rank`](tower_spillway_core::hint::Rank) puts both between the headers.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use tower_spillway_core::hint::{Hint, Source};
+use http::StatusCode;
+use tower_spillway_core::hint::{Hint, Reader, Signals, Source};
 
 use super::Said;
 
-/// Below, a reset is seconds from now; above, a date. 30 days.
-const DELTA_BELOW: Duration = Duration::from_secs(2_592_000);
-
-/// From here on a date is in milliseconds.
-const MILLIS_FROM: Duration = Duration::from_secs(1_000_000_000_000);
-
-/// The hint of an answer: of its headers, given, or of its body.
-pub(crate) fn hint(
-    headers: Option<Hint>,
-    said: &Said,
-    now: impl FnOnce() -> SystemTime,
-) -> Option<Hint> {
-    if headers == Some(Hint::Never) || said.waits.forbidden {
-        return Some(Hint::Never);
-    }
-    let explicit = headers.filter(|h| !is_reset(*h) && !is_zero(*h));
-    if explicit.is_some() {
-        return explicit;
-    }
+/// Adds what a body says to what the head said.
+pub(crate) fn add(head: Signals, said: &Said, reader: &Reader) -> Signals {
     let waits = &said.waits;
-    let steps = [
-        (waits.retry_info, "retry_info"),
-        (waits.quota_reset, "quota_reset_delay"),
-        (waits.message, "message"),
-        (waits.retry_after, "body_retry_after"),
-        (waits.reset.and_then(|r| reset(r, now)), "metadata_reset"),
-    ];
-    let asked = |(wait, source): (Option<Duration>, _)| {
+    let own = |wait: Option<Duration>, field| {
         wait.map(|wait| Hint::After {
             wait,
-            source: Source::Custom(source),
+            source: Source::Body(field),
         })
     };
-    let body = || steps.into_iter().filter_map(asked);
-    body()
-        .find(|h| !is_zero(*h))
-        .or(headers.filter(|h| !is_zero(*h)))
-        .or(headers)
-        .or_else(|| body().next())
-}
-
-fn is_zero(hint: Hint) -> bool {
-    hint.after() == Some(Duration::ZERO)
-}
-
-/// Whether a header only tells when an exhausted bucket is full again.
-fn is_reset(_hint: Hint) -> bool {
-    false
-}
-
-/// A reset without a unit: seconds from now, or a date. One in the past says nothing.
-fn reset(asked: Duration, now: impl FnOnce() -> SystemTime) -> Option<Duration> {
-    if asked < DELTA_BELOW {
-        return Some(asked);
-    }
-    let date = if asked >= MILLIS_FROM {
-        // The figure was read as seconds.
-        Duration::from_millis(asked.as_secs())
-    } else {
-        asked
+    let aside = |wait: Option<Duration>, field| {
+        wait.map(|wait| Hint::After {
+            wait,
+            source: Source::BodyAside(field),
+        })
     };
-    let now = now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
-    let wait = date.checked_sub(now)?;
-    let millis = wait.as_nanos().div_ceil(1_000_000);
-    Some(Duration::from_millis(
-        u64::try_from(millis).unwrap_or(u64::MAX),
-    ))
-    .filter(|wait| !wait.is_zero())
+    // As if it had come with the status that it came with there.
+    let quoted = reader.read(StatusCode::TOO_MANY_REQUESTS, &waits.quoted);
+    let quoted = quoted.asked().and_then(Hint::after);
+    head.or(own(waits.retry_info, "RetryInfo.retryDelay"))
+        .or(own(waits.quota_reset, "ErrorInfo.quotaResetDelay"))
+        .or(own(waits.message, "message"))
+        .or(aside(quoted, "error.metadata.headers"))
+        .or(aside(waits.retry_after, "retry_after"))
+        .or(waits.forbidden.then_some(Hint::Never))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use http::HeaderMap;
+    use tower_spillway_core::{clock::Wall, testing::wall::ManualWall};
 
-    fn ms(headers: Option<u64>, body: &str) -> Option<u128> {
-        let headers = headers.map(|s| Hint::After {
-            wait: Duration::from_secs(s),
-            source: Source::RetryAfterSeconds,
-        });
-        let said = Said::read(&HeaderMap::new(), body.as_bytes());
-        let now = || SystemTime::UNIX_EPOCH + Duration::from_secs(1_791_327_600);
-        hint(headers, &said, now)?.after().map(|d| d.as_millis())
+    fn signals(retry_after: Option<&str>, body: &str) -> Signals {
+        let now = std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1_791_327_600);
+        let reader = Reader::new().wall_clock(Wall::new(ManualWall::at(now)));
+        let mut headers = HeaderMap::new();
+        if let Some(value) = retry_after {
+            headers.insert("retry-after", value.parse().unwrap());
+        }
+        let head = reader.read(StatusCode::TOO_MANY_REQUESTS, &headers);
+        add(head, &Said::read(&headers, body.as_bytes()), &reader)
+    }
+
+    fn ms(retry_after: Option<&str>, body: &str) -> Option<u128> {
+        let hint = signals(retry_after, body).hint()?;
+        hint.after().map(|d| d.as_millis())
     }
 
     const GOOGLE: &str = r#"{"error":{"message":"Please retry in 56.1s","details":[
@@ -104,11 +65,11 @@ mod tests {
 
     #[test]
     fn the_order() {
-        assert_eq!(ms(Some(5), GOOGLE), Some(5_000));
-        assert_eq!(ms(Some(0), GOOGLE), Some(56_000), "zero asks for nothing");
+        assert_eq!(ms(Some("5"), GOOGLE), Some(5_000));
+        assert_eq!(ms(Some("0"), GOOGLE), Some(56_000), "zero asks for nothing");
         assert_eq!(ms(None, GOOGLE), Some(56_000));
         assert_eq!(ms(None, &GOOGLE.replace("56s", "-3s")), Some(3_720_000));
-        assert_eq!(ms(Some(0), "{}"), Some(0));
+        assert_eq!(ms(Some("0"), "{}"), Some(0));
     }
 
     #[test]
@@ -130,23 +91,25 @@ mod tests {
     }
 
     #[test]
-    fn resets_inside_a_body() {
+    fn headers_inside_a_body() {
         let reset = |v: &str| {
-            let body = format!(
-                r#"{{"error":{{"metadata":{{"headers":{{"X-RateLimit-Reset":"{v}"}}}}}}}}"#
-            );
-            ms(None, &body)
+            let headers = format!(r#"{{"X-RateLimit-Remaining":"0","X-RateLimit-Reset":"{v}"}}"#);
+            ms(
+                None,
+                &format!(r#"{{"error":{{"metadata":{{"headers":{headers}}}}}}}"#),
+            )
         };
         assert_eq!(reset("1791331200000"), Some(3_600_000), "milliseconds");
         assert_eq!(reset("1791331200"), Some(3_600_000), "seconds");
         assert_eq!(reset("30"), Some(30_000), "from now");
         assert_eq!(reset("1691331200"), None, "past");
+        let odd = r#"{"error":{"metadata":{"headers":{"no name":"1","Retry-After":9,"x":[]}}}}"#;
+        assert_eq!(ms(None, odd), Some(9_000));
     }
 
     #[test]
     fn an_edge_may_forbid_another_try() {
-        let said = Said::read(&HeaderMap::new(), br#"{"retryable":false,"retry_after":9}"#);
-        let hint = hint(None, &said, || SystemTime::UNIX_EPOCH);
-        assert_eq!(hint, Some(Hint::Never));
+        let signals = signals(None, r#"{"retryable":false,"retry_after":9}"#);
+        assert_eq!(signals.hint(), Some(Hint::Never));
     }
 }

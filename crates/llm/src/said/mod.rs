@@ -5,12 +5,13 @@
 //! any bytes give one; what cannot be read gives one that says nothing, and the status decides.
 
 mod hints;
+mod names;
 mod spans;
 mod tree;
 
 use http::HeaderMap;
 
-pub(crate) use self::hints::hint;
+pub(crate) use self::hints::add as add_hints;
 
 /// What an error answer says, whatever its shape: what [`Rule`](crate::Rule)s look at.
 ///
@@ -128,6 +129,12 @@ impl Said {
     /// The status that the body itself gives (`error.code` as a number or digits).
     pub fn number(&self) -> Option<u16> {
         self.number
+    }
+
+    /// The status that an error in a success stands for: the one that it gives, else the one that
+    /// its codes and types are names of, else 500.
+    pub fn status(&self) -> u16 {
+        self.number.unwrap_or_else(|| names::of(self))
     }
 
     /// The first code, else the first type, for the record.

@@ -2,21 +2,25 @@
 
 use std::time::Duration;
 
+use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 
 use super::{Said, push, push_message, spans};
 
 /// Waits that a body asks for, by where they stand. The first of each counts.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Waits {
     pub(super) retry_info: Option<Duration>,
     pub(super) quota_reset: Option<Duration>,
     pub(super) message: Option<Duration>,
     pub(super) retry_after: Option<Duration>,
-    /// `X-RateLimit-Reset` as it stands: seconds from now, or a date as seconds or milliseconds.
-    pub(super) reset: Option<Duration>,
+    /// Header fields of another server.
+    pub(super) quoted: HeaderMap,
     pub(super) forbidden: bool,
 }
+
+/// Further header fields in a body are not looked at.
+const MOST_QUOTED: usize = 32;
 
 /// JSON in a message, in JSON in a message: no deeper.
 const DEEPEST: u32 = 3;
@@ -166,15 +170,9 @@ fn read_detail(said: &mut Said, detail: &Map<String, Value>) {
 /// OpenRouter: headers of the provider, and its own error as text.
 fn read_metadata(said: &mut Said, metadata: &Map<String, Value>, depth: u32) {
     let headers = metadata.get("headers").and_then(Value::as_object);
-    for (name, value) in headers.into_iter().flatten() {
-        if name.eq_ignore_ascii_case("retry-after") {
-            if let Some(wait) = seconds(value) {
-                said.waits.retry_after.get_or_insert(wait);
-            }
-        } else if name.eq_ignore_ascii_case("x-ratelimit-reset") {
-            if let Some(reset) = seconds(value) {
-                said.waits.reset.get_or_insert(reset);
-            }
+    for (name, value) in headers.into_iter().flatten().take(MOST_QUOTED) {
+        if let Some((name, value)) = field(name, value) {
+            said.waits.quoted.append(name, value);
         }
     }
     if metadata.contains_key("flagged_input") {
@@ -185,6 +183,16 @@ fn read_metadata(said: &mut Said, metadata: &Map<String, Value>, depth: u32) {
         Some(raw @ Value::Object(_)) if depth > 0 => read_value(said, raw, depth - 1),
         _ => {}
     }
+}
+
+fn field(name: &str, value: &Value) -> Option<(HeaderName, HeaderValue)> {
+    let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
+    let value = match value {
+        Value::String(text) => HeaderValue::from_str(text).ok()?,
+        Value::Number(n) => HeaderValue::from_str(&n.to_string()).ok()?,
+        _ => return None,
+    };
+    Some((name, value))
 }
 
 fn message(said: &mut Said, text: &str, depth: u32) {

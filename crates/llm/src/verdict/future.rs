@@ -151,7 +151,7 @@ impl Judge {
         target: Option<&TargetName>,
     ) -> Response<PeekedBody<B>> {
         let status = head.status.as_u16();
-        let answer = Answer::with_headers(status, &head.headers, text).wall_clock(&self.wall);
+        let answer = Answer::with_headers(status, &head.headers, text, &self.hints);
         let verdict = self.rules.judge(&answer);
         match verdict.class() {
             Class::Success => {

@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use tower_layer::Layer;
-use tower_spillway_core::{InvalidConfig, clock::Wall};
+use tower_spillway_core::{InvalidConfig, clock::Wall, hint};
 
 use super::{VendorVerdict, alarm::Alarms};
 use crate::{Rules, Vendor};
@@ -10,7 +10,7 @@ use crate::{Rules, Vendor};
 #[derive(Debug)]
 pub(super) struct Judge {
     pub(super) rules: Rules,
-    pub(super) wall: Wall,
+    pub(super) hints: hint::Reader,
     pub(super) read_within: Duration,
     pub(super) alarms: Alarms,
 }
@@ -21,7 +21,7 @@ const READ_WITHIN: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct VendorVerdictLayer {
     rules: Rules,
-    wall: Wall,
+    hints: hint::Reader,
     read_within: Duration,
 }
 
@@ -35,7 +35,7 @@ impl VendorVerdictLayer {
     pub fn with_rules(rules: Rules) -> Self {
         Self {
             rules,
-            wall: Wall::default(),
+            hints: hint::Reader::new(),
             read_within: READ_WITHIN,
         }
     }
@@ -51,7 +51,14 @@ impl VendorVerdictLayer {
     /// Where wall time comes from, for dates in headers and bodies.
     #[must_use]
     pub fn wall_clock(mut self, wall: Wall) -> Self {
-        self.wall = wall;
+        self.hints = self.hints.wall_clock(wall);
+        self
+    }
+
+    /// Reads when to come back with the user's own signals first.
+    #[must_use]
+    pub fn read_hints(mut self, reader: hint::Reader) -> Self {
+        self.hints = reader;
         self
     }
 
@@ -83,7 +90,7 @@ impl<S> Layer<S> for VendorVerdictLayer {
             inner,
             Arc::new(Judge {
                 rules: self.rules.clone(),
-                wall: self.wall.clone(),
+                hints: self.hints.clone(),
                 read_within: self.read_within,
                 alarms: Alarms::default(),
             }),

@@ -1,5 +1,7 @@
 //! What a layer outside of `VendorVerdictLayer` sees.
 
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
 mod alarm;
 mod body;
 mod give_back;

@@ -64,6 +64,7 @@ mod tests {
     use super::{super::tests::check, *};
     use crate::{Answer, Rules, Vendor};
     use Class::{NotHere, TargetDown, Throttled, Transient};
+    use tower_spillway_core::hint::Reader;
 
     #[test]
     fn every_row() {
@@ -135,7 +136,12 @@ mod tests {
         let mut headers = http::HeaderMap::new();
         let value = "ServiceQuotaExceededException:http://internal.amazon.com/coral/";
         headers.insert("x-amzn-errortype", value.parse().unwrap());
-        let verdict = Rules::of(Vendor::Bedrock).judge(&Answer::with_headers(400, &headers, b"{}"));
+        let verdict = Rules::of(Vendor::Bedrock).judge(&Answer::with_headers(
+            400,
+            &headers,
+            b"{}",
+            &Reader::new(),
+        ));
         assert_eq!(verdict.class(), TargetDown);
     }
 }

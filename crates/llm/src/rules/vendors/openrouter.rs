@@ -3,7 +3,7 @@
 //! Sources: openrouter.ai/docs/api/reference/errors-and-debugging; Gitlawb/openclaude issues 936
 //! and 1549.
 
-use tower_spillway_core::{Class, hint};
+use tower_spillway_core::Class;
 
 use crate::{Answer, Remedy, Rule, Subclass};
 
@@ -47,10 +47,7 @@ pub(in crate::rules) fn rules() -> Vec<Rule> {
 }
 
 fn says_when(answer: &Answer<'_>) -> bool {
-    let asked = answer
-        .headers()
-        .and_then(|headers| hint::from_headers(headers, || std::time::SystemTime::UNIX_EPOCH));
-    asked.and_then(hint::Hint::after).is_some()
+    answer.signals().asked().is_some()
 }
 
 #[cfg(test)]
@@ -58,6 +55,7 @@ mod tests {
     use super::{super::tests::check, *};
     use crate::{Rules, Vendor};
     use Class::{CallerFault, NotHere, TargetDown, Throttled};
+    use tower_spillway_core::hint::Reader;
 
     #[test]
     fn every_row() {
@@ -117,7 +115,7 @@ mod tests {
         headers.insert("retry-after", "3".parse().unwrap());
         let body = br#"{"error":{"code":402,"message":"Too many requests in flight"}}"#;
         let rules = Rules::of(Vendor::OpenRouter);
-        let verdict = rules.judge(&Answer::with_headers(402, &headers, body));
+        let verdict = rules.judge(&Answer::with_headers(402, &headers, body, &Reader::new()));
         assert_eq!(
             (verdict.reason(), verdict.class()),
             (Some("in_flight_budget"), Throttled)
