@@ -140,9 +140,12 @@ impl Grant {
         self.settled = Settled::Sent(Class::Cancelled);
     }
 
-    /// The retry ended.
+    /// The retry ended. One that was refused here never left.
     pub fn finish(mut self, class: Class) {
-        self.settled = Settled::Sent(class);
+        self.settled = match class {
+            Class::Refused => Settled::NotSent,
+            class => Settled::Sent(class),
+        };
     }
 }
 

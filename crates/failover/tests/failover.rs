@@ -538,3 +538,24 @@ fn wrong_configuration_names_the_bound() {
     let never = [Target::<_, Req>::new("opus", answers(200)).sends_while_others(0)];
     assert!(FailoverService::new(never).is_err());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_between_two_attempts_does_not_hide_what_was_answered() {
+    // Sent once, then refused: a breaker opened while the driver waited.
+    let refusing_after = |code: u16| -> Upstream {
+        Script::from_fn(move |n, _| match n {
+            1 => Step::answer(status(code)),
+            _ => Step::fail(|| Refused::new(Refusal::Open)),
+        })
+    };
+    let service = targets([
+        retry().layer(refusing_after(500)),
+        retry().layer(refusing_after(503)),
+    ]);
+    let (request, ledger) = ledgered(post());
+    let response = service.oneshot(request).await.unwrap();
+    assert_eq!(response.body(), "status 503", "the last real outcome");
+    let report = ledger.report();
+    assert_eq!(report.sends(), 2);
+    assert_eq!(report.fallback_reason.unwrap().class, Class::Transient);
+}

@@ -182,8 +182,13 @@ where
         loop {
             let next = match this.state.as_mut().project() {
                 StateProj::Calling { call } => {
-                    let out = ready!(call.poll(cx)).map_err(Into::into);
-                    match this.settle(out) {
+                    let Poll::Ready(out) = call.poll(cx) else {
+                        // Not refused at once, so it is under way; what was held would only pin
+                        // the connection that it may need.
+                        *this.held = None;
+                        return Poll::Pending;
+                    };
+                    match this.settle(out.map_err(Into::into)) {
                         Ok(out) => {
                             this.state.set(State::Done);
                             return Poll::Ready(out);

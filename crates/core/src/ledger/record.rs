@@ -314,7 +314,10 @@ impl Record {
         };
         slot.counts = slot.counts.after(ended.reading).0;
         slot.advice = None;
-        slot.last_class = Some(class);
+        // A refusal after a real outcome is not what the leg came to.
+        if class != Class::Refused || slot.last_class.is_none() {
+            slot.last_class = Some(class);
+        }
         if class != Class::Cancelled {
             // A mark is of one attempt: the next may be dropped for another reason.
             slot.abandoned = None;

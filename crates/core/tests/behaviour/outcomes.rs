@@ -192,23 +192,48 @@ async fn a_large_body_is_not_held_while_waiting() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_held_body_is_gone_before_the_next_send() {
-    // Over HTTP/1 it pins the connection that the next attempt could use.
+async fn a_held_body_is_gone_once_the_next_send_is_under_way() {
+    // Over HTTP/1 it pins a connection.
     let alive = Arc::new(AtomicUsize::new(0));
-    let at_each_send = Arc::new(Mutex::new(Vec::new()));
-    let (bodies, log) = (alive.clone(), at_each_send.clone());
-    let upstream = Script::from_fn(move |_, _| {
-        log.lock().unwrap().push(bodies.load(Ordering::SeqCst));
-        let bodies = bodies.clone();
+    let bodies = alive.clone();
+    let upstream = Script::always(
         Step::answer_with(move || {
             let mut response = Response::new(Sized::new(1, &bodies));
             *response.status_mut() = http::StatusCode::SERVICE_UNAVAILABLE;
             response
         })
+        .after(2 * SECOND),
+    );
+    let client = RetryLayer::new(retry(2 * SECOND)).layer(upstream);
+    let look = async {
+        let mut seen = Vec::new();
+        for _ in 0..5 {
+            tokio::time::sleep(2 * SECOND - SECOND / 10).await;
+            seen.push(alive.load(Ordering::SeqCst));
+            tokio::time::sleep(SECOND / 10).await;
+        }
+        seen
+    };
+    let (_, seen) = tokio::join!(call(&client, request(Method::GET)), look);
+    // Sent, held in the wait, sent, held in the wait, sent.
+    assert_eq!(seen, [0, 1, 0, 1, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_outweighs_a_refusal_that_follows_it() {
+    use tower_spillway_core::{Refusal, Refused};
+    let upstream = Script::from_fn(|n, _| match n {
+        1 => Step::answer_with(|| {
+            let mut response = Response::new(http_body_util::Full::<bytes::Bytes>::from("first"));
+            *response.status_mut() = http::StatusCode::SERVICE_UNAVAILABLE;
+            response
+        }),
+        _ => Step::fail(|| Refused::new(Refusal::Open)),
     });
-    let client = RetryLayer::new(retry(SECOND)).layer(upstream);
-    call(&client, request(Method::GET)).await.unwrap();
-    assert_eq!(*at_each_send.lock().unwrap(), [0, 0, 0]);
+    let client = RetryLayer::new(retry(SECOND)).layer(upstream.clone());
+    let response = call(&client, request(Method::GET)).await.unwrap();
+    assert_eq!(response.status(), http::StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(upstream.calls(), 2, "it was asked again, and refused");
 }
 
 #[tokio::test(start_paused = true)]

@@ -119,11 +119,13 @@ where
         match self.decide(&reading, view, end) {
             Decision::Return => Ok(self.finish(out, &reading, end)),
             Decision::Stop(cause) => {
+                let (out, reading) = self.real(out, reading);
                 self.stopped(cause, &reading);
                 Ok(self.finish(out, &reading, end))
             }
             Decision::Wait(after) => {
                 self.ledger.will_wait(after, &reading);
+                let (out, _) = self.real(out, reading);
                 *self.held = match out {
                     Ok(response) if !self.engine.adapter.holdable(&response) => None,
                     small => Some(small),
@@ -134,6 +136,28 @@ where
                     .unwrap_or_else(|| end + Duration::from_secs(86_400 * 365 * 30));
                 Err(sleep_until(until))
             }
+        }
+    }
+
+    /// What was really sent and answered outweighs a refusal that came after it: a breaker that
+    /// opens between two attempts must not turn an answer into "nothing was sent".
+    fn real(
+        &mut self,
+        out: Result<S::Response, BoxError>,
+        reading: Reading,
+    ) -> (Result<S::Response, BoxError>, Reading) {
+        let held = self.held.take();
+        if reading.class() != Class::Refused {
+            return (out, reading);
+        }
+        let Some(held) = held else {
+            return (out, reading);
+        };
+        let view = held.as_ref().map_err(|e| &**e as &(dyn Error + 'static));
+        let before = self.engine.adapter.read(view);
+        match before.class() {
+            Class::Refused => (out, reading),
+            _ => (held, before),
         }
     }
 
@@ -191,7 +215,6 @@ where
         *self.started = clock::now();
         mark(adapter, &mut request, self.ledger, *self.attempt);
         *self.spare = copy(adapter, &request);
-        *self.held = None;
         self.grants.sent();
         *self.in_flight = true;
         let inner = &mut *self.inner;
