@@ -109,3 +109,101 @@ fn foreign(error: &(dyn Error + 'static)) -> Option<Reading> {
     let e = error.downcast_ref::<io::Error>()?;
     Some(Reading::new(Class::Transient).timed_out(e.kind() == io::ErrorKind::TimedOut))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{BoxError, Refusal, TimeLimit};
+
+    fn read(error: impl Into<BoxError>) -> Reading {
+        ErrorReader::default().read(&*error.into())
+    }
+
+    fn io(kind: io::ErrorKind) -> io::Error {
+        kind.into()
+    }
+
+    /// As a client wraps what failed below it.
+    #[derive(Debug)]
+    struct Wrapped(BoxError);
+
+    impl fmt::Display for Wrapped {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("client error")
+        }
+    }
+
+    impl Error for Wrapped {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            Some(&*self.0)
+        }
+    }
+
+    #[test]
+    fn a_connection_that_was_not_made_sent_nothing() {
+        let refused = Reading::new(Class::Transient).unprocessed(true);
+        assert_eq!(read(io(io::ErrorKind::ConnectionRefused)), refused);
+        let wrapped = Wrapped(io(io::ErrorKind::ConnectionRefused).into());
+        assert_eq!(read(wrapped), refused);
+    }
+
+    #[test]
+    fn a_reset_may_have_been_processed() {
+        let reading = read(io(io::ErrorKind::ConnectionReset));
+        assert_eq!(reading, Reading::new(Class::Transient));
+        assert!(!reading.is_unprocessed());
+    }
+
+    #[test]
+    fn time_limits_are_told_apart() {
+        for error in [
+            BoxError::from(io(io::ErrorKind::TimedOut)),
+            TimedOut::new(TimeLimit::Head, std::time::Duration::ZERO).into(),
+            io::Error::other(TimedOut::new(TimeLimit::Call, std::time::Duration::ZERO)).into(),
+        ] {
+            assert_eq!(read(error), Reading::new(Class::Transient).timed_out(true));
+        }
+    }
+
+    #[test]
+    fn refusals_and_readings_are_found_at_any_depth() {
+        let refused = Wrapped(Wrapped(Refused::new(Refusal::Open).into()).into());
+        assert_eq!(read(refused).class(), Class::Refused);
+        let fault = Classified::new(Reading::new(Class::CallerFault), "no");
+        assert_eq!(read(io::Error::other(fault)).class(), Class::CallerFault);
+    }
+
+    #[test]
+    fn unknown_errors_are_transient() {
+        assert_eq!(read("something"), Reading::new(Class::Transient));
+    }
+
+    #[test]
+    fn readers_of_ones_own_come_after_these_crates_and_before_others() {
+        let reader = ErrorReader::new(|e| {
+            (e.is::<io::Error>() || e.is::<TimedOut>()).then(|| Reading::new(Class::CallerFault))
+        });
+        let reset: BoxError = Wrapped(io(io::ErrorKind::ConnectionReset).into()).into();
+        assert_eq!(reader.read(&*reset).class(), Class::CallerFault);
+        let ours: BoxError = TimedOut::new(TimeLimit::Head, std::time::Duration::ZERO).into();
+        assert_eq!(reader.read(&*ours).class(), Class::Transient);
+    }
+
+    #[cfg(feature = "tower")]
+    #[test]
+    fn errors_of_tower() {
+        let elapsed = read(Wrapped(tower::timeout::error::Elapsed::new().into()));
+        assert_eq!(elapsed, Reading::new(Class::Transient).timed_out(true));
+        let shed = read(tower::load_shed::error::Overloaded::new());
+        assert_eq!(shed.class(), Class::Refused);
+    }
+
+    #[cfg(feature = "h2")]
+    #[test]
+    fn errors_of_h2() {
+        let refused = read(Wrapped(h2::Error::from(h2::Reason::REFUSED_STREAM).into()));
+        assert_eq!(refused, Reading::new(Class::Transient).unprocessed(true));
+        let reset = read(h2::Error::from(h2::Reason::INTERNAL_ERROR));
+        assert_eq!(reset, Reading::new(Class::Transient));
+    }
+}

@@ -29,6 +29,8 @@ impl CallLayer {
 impl<A> CallLayer<A> {
     /// The longest time from the call to its response head, over all attempts and waits.
     ///
+    /// Inside one target of a failover it bounds that target, below a retrying layer each attempt.
+    ///
     /// No wait is begun that would pass it; an attempt that is out when it passes is dropped, and
     /// the call ends in [`TimedOut`](crate::TimedOut).
     #[must_use]
@@ -38,6 +40,7 @@ impl<A> CallLayer<A> {
     }
 
     /// The most requests that all layers and all targets together may send, the first included.
+    /// Inside one target of a failover it is the most that may be sent to that target.
     #[must_use]
     pub fn max_sends(mut self, sends: u32) -> Self {
         self.terms.max_sends = Some(sends);

@@ -53,7 +53,7 @@ where
             ledger.set_deadline(deadline);
         }
         if self.terms.max_sends.is_some() {
-            ledger.limit_call(Limits {
+            ledger.limit_all(Limits {
                 max_attempts: self.terms.max_sends,
                 ..Limits::default()
             });

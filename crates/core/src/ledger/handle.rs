@@ -213,12 +213,6 @@ impl Ledger {
         scope.limits = scope.limits.merge(limits);
     }
 
-    /// Adds limits for the whole call, wherever this handle is.
-    pub(crate) fn limit_call(&self, limits: Limits) {
-        let mut record = self.shared.lock();
-        record.scope.limits = record.scope.limits.merge(limits);
-    }
-
     /// Enters a gate: for this leg below a driver or a failover, else for the whole call. Nothing
     /// if it is there already: the same budget is asked once.
     ///

@@ -246,6 +246,25 @@ async fn a_deadline_inside_one_leg_leaves_the_next_alone() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_cap_inside_one_leg_is_of_that_leg() {
+    let (a, b) = (always(500), always(500));
+    let capped = |upstream: &Upstream| {
+        tower_spillway_core::call::CallLayer::new()
+            .max_sends(2)
+            .adapter(plain())
+            .layer(leg(retry(SECOND), 5, upstream))
+    };
+    let legs = Legs {
+        targets: vec![
+            (LegPlan::new("a".into()), capped(&a)),
+            (LegPlan::new("b".into()), capped(&b)),
+        ],
+    };
+    call(&legs, Carried::new(1)).await.unwrap();
+    assert_eq!((a.calls(), b.calls()), (2, 2));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_call_layer_below_a_driver_bounds_each_attempt() {
     let upstream = Upstream::new([Step::hang(), Step::answer(200)]);
     let client = plain_retry(retry(SECOND), Limits::default()).layer(

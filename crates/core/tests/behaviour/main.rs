@@ -11,6 +11,7 @@
 mod support;
 
 mod attempt_timeout;
+mod auto_traits;
 mod call;
 mod classify;
 mod clock_reads;
