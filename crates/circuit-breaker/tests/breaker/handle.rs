@@ -1,14 +1,7 @@
-use std::sync::{Arc, Mutex};
-
 use tokio::time::advance;
 use tower::{Layer, Service, ServiceExt};
-use tower_circuit_breaker::{Breaker, Refusal, State};
+use tower_circuit_breaker::{Refusal, State};
 use tower_spillway_core::{Class, testing::script::Step};
-use tracing::{
-    Event, Metadata, Subscriber,
-    field::{Field, Visit},
-    span,
-};
 
 use crate::support::*;
 
@@ -74,72 +67,6 @@ async fn looking_changes_nothing() {
         assert_eq!(breaker.snapshot().generation, generation);
         assert_eq!(breaker.snapshot().retry_in, None);
     }
-}
-
-/// Looks at the breaker, and opens it, from within the event.
-struct Meddler {
-    breaker: Arc<Mutex<Option<Breaker>>>,
-    seen: Arc<Mutex<Vec<String>>>,
-}
-
-#[derive(Default)]
-struct Fields(Vec<String>);
-
-impl Visit for Fields {
-    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
-        let wanted = [
-            "spillway.breaker.from",
-            "spillway.breaker.to",
-            "spillway.open_ms",
-        ];
-        if wanted.contains(&field.name()) {
-            self.0.push(format!("{value:?}").replace('"', ""));
-        }
-    }
-}
-
-impl Subscriber for Meddler {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target().starts_with("tower_circuit_breaker")
-            && *metadata.level() <= tracing::Level::INFO
-    }
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
-    }
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-    fn event(&self, event: &Event<'_>) {
-        let mut fields = Fields::default();
-        event.record(&mut fields);
-        self.seen.lock().unwrap().push(fields.0.join(" "));
-        let breaker = self.breaker.lock().unwrap().take();
-        if let Some(breaker) = breaker {
-            assert_eq!(breaker.state(), State::Open);
-            breaker.force_open();
-            assert_eq!(breaker.snapshot().state, State::ForcedOpen);
-        }
-    }
-    fn enter(&self, _: &span::Id) {}
-    fn exit(&self, _: &span::Id) {}
-}
-
-// Row 34: whoever hears of a change may look at the breaker and change it.
-#[tokio::test(start_paused = true)]
-async fn row_34_events_come_after_the_lock_and_in_order() {
-    let layer = layer(config());
-    let seen = Arc::new(Mutex::new(Vec::new()));
-    let meddler = Meddler {
-        breaker: Arc::new(Mutex::new(Some(layer.unnamed_breaker()))),
-        seen: Arc::clone(&seen),
-    };
-    let _guard = tracing::subscriber::set_default(meddler);
-    let (mut service, _) = opened(&layer, [answer(Class::Success)]).await;
-    assert_eq!(refused(&mut service).await.refusal(), Refusal::ForcedOpen);
-    layer.unnamed_breaker().reset();
-    // The one in between came from within an event, where tracing itself is silent.
-    let seen = seen.lock().unwrap();
-    assert_eq!(*seen, ["closed open 5000", "forced_open closed"]);
-    assert_eq!(layer.unnamed_breaker().snapshot().generation, 4);
 }
 
 // Row 37: nothing runs beside the calls: no runtime is needed, and nothing outlives the service.

@@ -93,23 +93,32 @@ async fn ready_without_inner_is_refused_even_if_the_open_time_has_ended_since() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clone_does_not_inherit_readiness() {
+async fn polled_again_after_the_open_time_it_asks_inner_and_so_does_a_clone() {
     let probe = ReadyProbeLayer::new();
     let layer = layer(config());
-    let upstream: Upstream = Script::always(answer(Class::Transient));
+    let upstream: Upstream = Script::new(
+        [
+            Class::Transient,
+            Class::Transient,
+            Class::Transient,
+            Class::Success,
+        ]
+        .map(answer),
+    );
     let mut service = layer.layer(probe.layer(upstream.clone()));
     for _ in 0..3 {
         send(&mut service, request()).await.unwrap();
     }
     assert!(ready_now(&mut service));
     let mut clone = service.clone();
+    assert_eq!(probe.reserved(), 0, "inner is not asked while open");
     advance(5 * SECOND).await;
-    send(&mut clone, request()).await.unwrap();
-    assert_eq!(
-        upstream.calls(),
-        4,
-        "a refusal remembered by one is not the other's"
-    );
+    for service in [&mut service, &mut clone] {
+        assert!(ready_now(service));
+        assert_eq!(probe.reserved(), 1);
+        service.call(request()).await.unwrap();
+    }
+    assert_eq!(upstream.calls(), 5);
 }
 
 #[tokio::test(start_paused = true)]
