@@ -6,7 +6,10 @@ use std::{
 };
 
 use http::{HeaderMap, header};
-use jiff::{Timestamp, fmt::temporal::Pieces};
+use jiff::{
+    Timestamp,
+    fmt::{rfc2822::DateTimeParser, temporal::Pieces},
+};
 
 use super::number;
 
@@ -44,7 +47,21 @@ impl<'h, F: FnOnce() -> SystemTime> Origin<'h, F> {
 
 /// An HTTP date in the three forms of RFC 9110 5.6.7.
 pub(super) fn http(text: &str) -> Option<i128> {
-    httpdate::parse_http_date(text).ok().map(since_1970)
+    match httpdate::parse_http_date(text) {
+        Ok(date) => Some(since_1970(date)),
+        Err(_) => on_another_weekday(text),
+    }
+}
+
+/// The preferred form with a weekday that is not the date's: `httpdate` refuses it, but the date
+/// is no less clear, and to ignore it would be too early.
+fn on_another_weekday(text: &str) -> Option<i128> {
+    const RELAXED: DateTimeParser = DateTimeParser::new().relaxed_weekday(true);
+    const FORM: usize = "Sun, 06 Nov 1994 08:49:37 GMT".len();
+    if text.len() != FORM || text.get(3..5) != Some(", ") || !text.ends_with(" GMT") {
+        return None;
+    }
+    Some(RELAXED.parse_timestamp(text).ok()?.as_nanosecond())
 }
 
 /// RFC 3339, with `Z` or an offset; seconds may be left out (Jira does).
@@ -115,6 +132,19 @@ mod tests {
             "soon",
         ] {
             assert_eq!(rfc3339(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_date_on_another_weekday_is_a_date() {
+        assert_eq!(http("Mon, 27 Sep 2026 12:00:00 GMT"), Some(NOON));
+        for bad in [
+            "Xyz, 27 Sep 2026 12:00:00 GMT",
+            "Mon, 27 Sep 2026 12:00:00 EST",
+            "Mon, 31 Sep 2026 12:00:00 GMT",
+            "Mon, 27 Sep 26 12:00:00 +0000",
+        ] {
+            assert_eq!(http(bad), None, "{bad}");
         }
     }
 

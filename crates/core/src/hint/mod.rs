@@ -59,7 +59,7 @@ mod wait;
 pub use self::{
     grpc::{grpc_pushback, grpc_status},
     reader::Reader,
-    signals::{Signals, from_headers, on_success, read},
+    signals::{Signals, on_success, read},
     source::{Hint, Rank, Source},
     wait::{Jitter, wait},
 };

@@ -54,11 +54,6 @@ pub fn read(status: StatusCode, headers: &HeaderMap, now: impl FnOnce() -> Syste
     }
 }
 
-/// The hint in header fields that came with a 429, or that a body quotes from one.
-pub fn from_headers(headers: &HeaderMap, now: impl FnOnce() -> SystemTime) -> Option<Hint> {
-    read(StatusCode::TOO_MANY_REQUESTS, headers, now).hint()
-}
-
 /// How long a success asks the next requests to be held: the `t` of an IETF `RateLimit` whose
 /// quota is used up (`r=0`). Other fields tell the time to a full refill, and say that of every
 /// success; they count only with a 429.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use proptest::prelude::*;
 use tower_spillway_core::{
     Cause, Chance, Limits, Verdict,
@@ -88,7 +88,7 @@ fn read(fields: &[(&'static str, Vec<u8>)]) -> Option<Hint> {
             headers.append(*name, value);
         }
     }
-    hint::from_headers(&headers, now)
+    hint::read(StatusCode::TOO_MANY_REQUESTS, &headers, now).hint()
 }
 
 fn asked(name: &'static str, value: &str) -> Option<Duration> {
