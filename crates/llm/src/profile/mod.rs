@@ -22,6 +22,7 @@
 //!
 //! ```
 //! use http::Request;
+//! use bytes::Bytes;
 //! use http_body_util::Full;
 //! use serde_json::json;
 //! use tower_spillway_llm::TargetProfile;
@@ -40,10 +41,10 @@
 //!
 //! // A whole request: its length is set anew.
 //! let mut request = Request::post("/v1/chat/completions")
-//!     .header("content-length", "53")
-//!     .body(Full::from(r#"{"model":"x","messages":[{"role":"user","content":""}]}"#))?;
+//!     .header("content-length", "55")
+//!     .body(Full::<Bytes>::from(r#"{"model":"x","messages":[{"role":"user","content":""}]}"#))?;
 //! gemini.prepare(&mut request)?;
-//! assert_eq!(request.headers()["content-length"], "66");
+//! assert_eq!(request.headers()["content-length"], "68");
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 //! ```
 

@@ -8,14 +8,14 @@ use tower_spillway_core::{
     hint::{Hint, Signals},
 };
 
-use super::{Answer, Rule, Rules, Verdict};
+use super::{Answer, Rule, Rules, Ruling};
 
 impl Rules {
     /// What an answer means. Total: any status, headers and body have one.
     ///
     /// A success with a bare error in it is read by the status that its body names; one with an
     /// empty list of choices is Transient.
-    pub fn judge(&self, answer: &Answer<'_>) -> Verdict {
+    pub fn judge(&self, answer: &Answer<'_>) -> Ruling {
         let said = answer.said();
         let success = (200..=299).contains(&answer.status());
         // With something in it, it is an answer, whatever else it says.
@@ -31,7 +31,7 @@ impl Rules {
         }
     }
 
-    fn failed(&self, answer: &Answer<'_>) -> Verdict {
+    fn failed(&self, answer: &Answer<'_>) -> Ruling {
         let status = answer.effective_status();
         let row = self.rows().find(|row| row.holds(status, answer));
         match row {
@@ -40,7 +40,7 @@ impl Rules {
         }
     }
 
-    fn by_row(&self, row: &Rule, status: u16, answer: &Answer<'_>) -> Verdict {
+    fn by_row(&self, row: &Rule, status: u16, answer: &Answer<'_>) -> Ruling {
         let signals = answer.signals();
         let believed = |hint: &Hint| match (hint.after(), row.believed_from) {
             (Some(wait), Some(from)) => wait >= from,
@@ -58,7 +58,7 @@ impl Rules {
             .with_hint(signals.hint().filter(believed))
             .with_reason(reason(row, answer))
             .unprocessed(row.unprocessed.unwrap_or(turned_away));
-        Verdict {
+        Ruling {
             reading: finish(reading, answer),
             subclass: row.subclass,
             remedy: row.remedy.filter(|_| class == Class::TargetDown),
@@ -67,7 +67,7 @@ impl Rules {
 }
 
 /// Where no row holds: as core's table does.
-fn by_status(status: u16, answer: &Answer<'_>) -> Verdict {
+fn by_status(status: u16, answer: &Answer<'_>) -> Ruling {
     let signals = answer.signals();
     let own = class_of_status(status);
     let turned_away = Reading::new(own).is_unprocessed() || is_unprocessed(status, answer);
@@ -77,8 +77,8 @@ fn by_status(status: u16, answer: &Answer<'_>) -> Verdict {
     plain(finish(reading, answer))
 }
 
-fn plain(reading: Reading) -> Verdict {
-    Verdict {
+fn plain(reading: Reading) -> Ruling {
+    Ruling {
         reading: reading.from_vendor(),
         subclass: None,
         remedy: None,

@@ -40,16 +40,16 @@
 mod answer;
 mod judge;
 mod rule;
+mod ruling;
 mod statuses;
 mod table;
 mod vendor;
 mod vendors;
-mod verdict;
 
 pub use self::{
     answer::Answer,
     rule::{Remedy, Rule, Subclass},
+    ruling::Ruling,
     table::Rules,
     vendor::{UnknownVendor, Vendor},
-    verdict::Verdict,
 };

@@ -10,7 +10,7 @@ use std::{
 
 use tower_spillway_core::TargetName;
 
-use crate::{Remedy, Verdict};
+use crate::{Remedy, Ruling};
 
 /// Beyond so many targets, the further ones share one entry.
 const MOST_TARGETS: usize = 256;
@@ -25,7 +25,7 @@ pub(super) struct Alarms {
 
 impl Alarms {
     /// Warns, unless it did so since the target's last success.
-    pub(super) fn raise(&self, target: Option<&TargetName>, verdict: &Verdict, status: u16) {
+    pub(super) fn raise(&self, target: Option<&TargetName>, verdict: &Ruling, status: u16) {
         let Some(remedy) = verdict.remedy() else {
             return;
         };

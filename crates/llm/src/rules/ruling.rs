@@ -7,13 +7,13 @@ use super::{Remedy, Subclass};
 /// What the rules made of an answer: the [`Reading`] for the layers outside, and what a person
 /// must do.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Verdict {
+pub struct Ruling {
     pub(super) reading: Reading,
     pub(super) subclass: Option<Subclass>,
     pub(super) remedy: Option<Remedy>,
 }
 
-impl Verdict {
+impl Ruling {
     /// The class.
     pub fn class(&self) -> Class {
         self.reading.class()
