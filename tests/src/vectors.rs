@@ -28,8 +28,7 @@ pub fn run(file: &str, mut check: impl FnMut(&Value) -> Verdict) {
         PathBuf::from,
     );
     let path = folder.join(file);
-    let text = fs::read_to_string(&path)
-        .unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let (mut passed, mut failed, mut by_design) = (0, Vec::new(), Vec::new());
     for (number, line) in text.lines().enumerate() {
         if line.trim().is_empty() {

@@ -76,9 +76,7 @@ pub mod prelude {
     pub use tower_retry_budget::RetryBudgetLayer;
     pub use tower_spillway_core::{
         BoxError, Carried, Cause, Class, Http, Ledger, Outcome, Plain, Policy, Reading, Refused,
-        Report, RetryLayer, TimedOut, Verdict,
-        attempt_timeout::AttemptTimeoutLayer,
-        call::CallLayer,
-        classify::ClassifyLayer,
+        Report, RetryLayer, TimedOut, Verdict, attempt_timeout::AttemptTimeoutLayer,
+        call::CallLayer, classify::ClassifyLayer,
     };
 }
