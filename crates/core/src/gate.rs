@@ -22,7 +22,16 @@ pub trait Gate: Send + Sync + 'static {
         let _ = now;
     }
 
-    /// An attempt ended, the first ones included.
+    /// The first attempt that was really sent since [`enter`](Self::enter) ended in this class, or
+    /// was dropped under way ([`Class::Cancelled`]). Told once for each `enter`, before the
+    /// [`attempt_end`](Self::attempt_end) of the same attempt; never for a call of which every
+    /// attempt was refused here. What a budget earns by traffic it earns here: a call that an open
+    /// circuit breaker turned away is no traffic.
+    fn first_end(&self, class: Class, now: Instant) {
+        let _ = (class, now);
+    }
+
+    /// An attempt ended that was really sent, the first ones included.
     fn attempt_end(&self, class: Class, now: Instant) {
         let _ = (class, now);
     }
@@ -138,6 +147,11 @@ impl Grant {
     /// The retry has left.
     pub fn sent(&mut self) {
         self.settled = Settled::Sent(Class::Cancelled);
+    }
+
+    /// The retry did not leave after all: it was refused here, and may be tried again.
+    pub fn unsent(&mut self) {
+        self.settled = Settled::NotSent;
     }
 
     /// The retry ended. One that was refused here never left.

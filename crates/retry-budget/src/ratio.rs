@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use tokio::time::Instant;
 use tower_spillway_core::{
-    Gate, clock,
+    Class, Gate, clock,
     gate::{Ask, Receipt, Settled},
 };
 
@@ -16,8 +16,9 @@ use crate::{
 /// Retries as a share of first attempts, over a sliding window, with a floor.
 ///
 /// Every call (or leg, inside a failover) deposits [`ratio`](crate::RatioConfig::ratio) of a token
-/// when it begins, whether its request can be sent again or not. A retry takes one token when it
-/// is decided, and gives it back if it is dropped before it is sent. Deposits and retries count for
+/// when its first attempt ends, whether its request can be sent again or not; one that was refused
+/// unsent deposits nothing. A retry takes one token when it is decided, and gives it back if it is
+/// dropped before it is sent. Deposits and retries count for
 /// one ttl. The ratio holds exactly, in whole micro-tokens: over any time there are no more retries
 /// than deposits pay for, plus the floor.
 ///
@@ -120,7 +121,7 @@ impl Purse {
 }
 
 impl Gate for Purse {
-    fn enter(&self, now: Instant) {
+    fn first_end(&self, _class: Class, now: Instant) {
         self.cell.deposit(self.time(now));
     }
 

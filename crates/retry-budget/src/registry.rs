@@ -121,6 +121,8 @@ impl Home {
 
 #[cfg(test)]
 mod tests {
+    use tower_spillway_core::Class;
+
     use super::*;
     use crate::RatioConfig;
 
@@ -150,7 +152,7 @@ mod tests {
     fn names_are_bounded_and_only_idle_budgets_make_room() {
         let registry = registry();
         let spent = registry.budget(Some(&name(0))).as_gate();
-        spent.enter(tower_spillway_core::clock::now());
+        spent.first_end(Class::Success, tower_spillway_core::clock::now());
         drop(spent);
         let held: Vec<_> = (1..MOST_NAMES)
             .map(|n| registry.budget(Some(&name(n))))

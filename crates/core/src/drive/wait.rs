@@ -59,6 +59,13 @@ impl Grants {
         }
     }
 
+    /// The retry was refused here: it did not leave after all.
+    pub(super) fn unsent(&mut self) {
+        for grant in &mut self.0 {
+            grant.unsent();
+        }
+    }
+
     pub(super) fn finish(&mut self, class: Class) {
         for grant in self.0.drain(..) {
             grant.finish(class);

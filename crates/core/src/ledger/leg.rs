@@ -93,12 +93,25 @@ impl fmt::Debug for LegPlan {
 #[derive(Default)]
 pub(super) struct Scope {
     pub(super) limits: Limits,
-    pub(super) gates: SmallVec<[Arc<dyn Gate>; 2]>,
+    pub(super) gates: SmallVec<[Entered; 2]>,
+}
+
+/// A gate, and whether it was told of an attempt since it was entered.
+pub(super) struct Entered {
+    pub(super) gate: Arc<dyn Gate>,
+    pub(super) told: bool,
 }
 
 impl Scope {
     pub(super) fn has(&self, gate: &Arc<dyn Gate>) -> bool {
-        self.gates.iter().any(|g| Arc::ptr_eq(g, gate))
+        self.gates.iter().any(|g| Arc::ptr_eq(&g.gate, gate))
+    }
+
+    pub(super) fn add(&mut self, gate: &Arc<dyn Gate>) {
+        self.gates.push(Entered {
+            gate: Arc::clone(gate),
+            told: false,
+        });
     }
 }
 

@@ -217,13 +217,13 @@ impl Shared {
             return false;
         }
         let Some(leg) = leg else {
-            record.scope.gates.push(Arc::clone(gate));
+            record.scope.add(gate);
             return true;
         };
         let Some(slot) = record.legs.get_mut(leg) else {
             return false;
         };
-        slot.scope.gates.push(Arc::clone(gate));
+        slot.scope.add(gate);
         if driven {
             slot.guests.push(Arc::clone(gate));
         }
@@ -296,10 +296,32 @@ impl Shared {
         let record = self.lock();
         let mut gates = SmallVec::<[Arc<dyn Gate>; 2]>::new();
         for gate in record.scopes(leg).flat_map(|scope| &scope.gates) {
-            if !gates.iter().any(|g| Arc::ptr_eq(g, gate)) {
-                gates.push(Arc::clone(gate));
+            if !gates.iter().any(|g| Arc::ptr_eq(g, &gate.gate)) {
+                gates.push(Arc::clone(&gate.gate));
             }
         }
+        gates
+    }
+
+    /// The same gates, to be told of an attempt on this leg; and whether it is the first that each
+    /// is told of.
+    pub(super) fn tell_gates(&self, leg: usize) -> SmallVec<[(Arc<dyn Gate>, bool); 2]> {
+        let mut record = self.lock();
+        let mut gates = SmallVec::<[(Arc<dyn Gate>, bool); 2]>::new();
+        let mut tell = |scope: &mut Scope| {
+            for entered in &mut scope.gates {
+                let first = !std::mem::replace(&mut entered.told, true);
+                if !gates.iter().any(|(g, _)| Arc::ptr_eq(g, &entered.gate)) {
+                    gates.push((Arc::clone(&entered.gate), first));
+                }
+            }
+        };
+        let mut inner = Some(leg);
+        while let Some(slot) = inner.and_then(|leg| record.leg_mut(leg)) {
+            tell(&mut slot.scope);
+            inner = slot.parent;
+        }
+        tell(&mut record.scope);
         gates
     }
 }

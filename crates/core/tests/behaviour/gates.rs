@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use tokio::time::Instant;
 use tower::{Layer, ServiceBuilder};
 use tower_spillway_core::{
-    Carried, Cause, Class, Gate, Ledger, Limits, Verdict,
+    BoxError, Carried, Cause, Class, Gate, Ledger, Limits, Refusal, Refused, Verdict,
     call::CallLayer,
     gate::{Ask, Receipt, Settled},
     testing::{
@@ -288,4 +288,125 @@ async fn a_reservation_is_given_back_before_the_leg_is_left() {
             "left, 0 in flight"
         ]
     );
+}
+
+/// Writes down what it is told.
+#[derive(Default)]
+struct Firsts {
+    told: Mutex<Vec<Class>>,
+    open: Mutex<(u32, u32)>,
+}
+
+impl Firsts {
+    fn told(&self) -> Vec<Class> {
+        std::mem::take(&mut self.told.lock().unwrap())
+    }
+}
+
+impl Gate for Firsts {
+    fn first_end(&self, class: Class, _: Instant) {
+        self.told.lock().unwrap().push(class);
+    }
+
+    fn withdraw(&self, _: &Ask) -> Option<Receipt> {
+        self.open.lock().unwrap().0 += 1;
+        Some(Receipt::default())
+    }
+
+    fn settle(&self, _: Receipt, settled: Settled) {
+        if settled == Settled::NotSent {
+            self.open.lock().unwrap().0 -= 1;
+        } else {
+            self.open.lock().unwrap().1 += 1;
+        }
+    }
+}
+
+/// Refused unsent at these calls.
+fn refused_at(calls: &'static [usize]) -> impl Fn(usize) -> Step<u16> {
+    move |n| match calls.contains(&n) {
+        true => Step::fail(|| Refused::new(Refusal::Open)),
+        false => Step::answer(500),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gate_is_told_once_of_the_first_attempt_of_a_call() {
+    let gate = Arc::new(Firsts::default());
+    let layers = [1, 2].map(|_| plain_retry(retry(SECOND), sends(3)).gate(gate.clone()));
+    let client = stack(layers, then(&[429, 500, 200, 400]));
+    call(&client, Carried::new(1)).await.unwrap();
+    assert_eq!(gate.told(), [Class::Throttled]);
+    call(&client, Carried::new(1)).await.unwrap();
+    assert_eq!(gate.told(), [Class::CallerFault]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_was_refused_unsent_is_no_first_attempt() {
+    let gate = Arc::new(Firsts::default());
+    let step = refused_at(&[1]);
+    let upstream = Script::from_fn(move |n, _: &Carried<u64>| step(n));
+    let client = plain_retry(retry(SECOND), sends(1))
+        .gate(gate.clone())
+        .layer(upstream);
+    call(&client, Carried::new(1)).await.unwrap_err();
+    assert_eq!(gate.told(), []);
+    assert_eq!(call(&client, Carried::new(1)).await.unwrap(), 500);
+    assert_eq!(gate.told(), [Class::Transient]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_attempt_that_is_dropped_under_way_was_sent() {
+    let gate = Arc::new(Firsts::default());
+    let client = plain_retry(retry(SECOND), sends(3))
+        .gate(gate.clone())
+        .layer(Script::always(Step::answer(200).after(SECOND)));
+    let waiting = tokio::time::timeout(SECOND / 2, call(&client, Carried::new(1)));
+    waiting.await.unwrap_err();
+    assert_eq!(gate.told(), [Class::Cancelled]);
+}
+
+/// The retry is granted, held here twice, then sent: one reservation, charged once.
+#[tokio::test(start_paused = true)]
+async fn a_retry_that_is_held_keeps_its_reservation() {
+    let gate = Arc::new(Firsts::default());
+    let calls = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let held = {
+        let calls = calls.clone();
+        tower::service_fn(move |request: Carried<u64>| {
+            let n = calls.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            let ledger = request.ledger().unwrap().clone();
+            std::future::ready(match n {
+                0 | 3 => Ok::<u16, BoxError>(500),
+                _ => {
+                    ledger.advise(Verdict::Retry { after: SECOND });
+                    Err(Refused::new(Refusal::Held).into())
+                }
+            })
+        })
+    };
+    let client = plain_retry(retry(SECOND), sends(2))
+        .gate(gate.clone())
+        .layer(held);
+    let mut waiting = Box::pin(call(&client, Carried::new(1)));
+    tokio::time::timeout(SECOND * 5 / 2, &mut waiting)
+        .await
+        .unwrap_err();
+    assert_eq!(*gate.open.lock().unwrap(), (1, 0), "held, still reserved");
+    assert_eq!(waiting.await.unwrap(), 500);
+    assert_eq!(calls.load(std::sync::atomic::Ordering::SeqCst), 4);
+    assert_eq!(*gate.open.lock().unwrap(), (1, 1), "asked once, sent once");
+}
+
+/// A retry that is granted and then refused for good goes back.
+#[tokio::test(start_paused = true)]
+async fn a_retry_that_is_refused_for_good_is_given_back() {
+    let gate = Arc::new(Firsts::default());
+    let step = refused_at(&[2]);
+    let upstream = Script::from_fn(move |n, _: &Carried<u64>| step(n));
+    let client = plain_retry(retry(SECOND), sends(3))
+        .gate(gate.clone())
+        .layer(upstream);
+    assert_eq!(call(&client, Carried::new(1)).await.unwrap(), 500);
+    assert_eq!(*gate.open.lock().unwrap(), (0, 0));
 }

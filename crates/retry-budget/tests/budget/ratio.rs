@@ -6,7 +6,7 @@ use http::{Request, Response};
 use tower::{Layer, Service, ServiceBuilder, ServiceExt};
 use tower_retry_budget::{RatioConfig, RetryBudgetLayer};
 use tower_spillway_core::{
-    Carried, Cause, Class, Http, Ledger, ReplayableBody, RetryLayer,
+    Carried, Cause, Class, Http, Ledger, Refusal, Refused, ReplayableBody, RetryLayer,
     error::NotReplayable,
     testing::script::{Script, Step},
 };
@@ -162,6 +162,39 @@ async fn row_26_requests_that_cannot_be_sent_twice_deposit_all_the_same() {
             (calls, calls as u64 / 5)
         );
     }
+}
+
+/// An open circuit breaker turns calls away unsent: they are no traffic that retries may follow.
+#[tokio::test(start_paused = true)]
+async fn calls_that_were_refused_unsent_deposit_nothing() {
+    let budget = RatioConfig::new().floor_per_second(0.0).build().unwrap();
+    let layer = RetryBudgetLayer::shared(&budget).adapter(adapter());
+    let open = Script::from_fn(|n, _: &Carried<u8>| match n {
+        1..=1000 => Step::fail(|| Refused::new(Refusal::Open)),
+        _ => Step::answer(503),
+    });
+    let service = (layer, retries(3)).layer(open.clone());
+    for _ in 0..1000 {
+        service.clone().oneshot(request().0).await.unwrap_err();
+    }
+    assert_eq!((open.calls(), budget.balance()), (1000, 0));
+    for _ in 0..10 {
+        service.clone().oneshot(request().0).await.unwrap();
+    }
+    assert_eq!(open.calls(), 1000 + 10 + 2, "a fifth of what was sent");
+}
+
+/// Below no retrying layer the call itself is the attempt.
+#[tokio::test(start_paused = true)]
+async fn a_call_without_a_driver_deposits_too() {
+    let budget = RatioConfig::new().ratio(1.0).floor_per_second(0.0);
+    let budget = budget.build().unwrap();
+    let layer = RetryBudgetLayer::shared(&budget).adapter(adapter());
+    let service = layer.layer(up());
+    for _ in 0..3 {
+        service.clone().oneshot(request().0).await.unwrap();
+    }
+    assert_eq!(budget.balance(), 3);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,7 @@
 //! Requests, retries, upstreams and targets of these tests.
 
 use std::{
+    error::Error,
     future::Future,
     pin::Pin,
     task::{Context, Poll},
@@ -11,7 +12,7 @@ use tower::Service;
 use tower_retry_budget::{RatioBudget, RatioConfig};
 use tower_spillway_core::{
     BoxError, Carried, Class, Engine, Failure, History, Ledger, Limits, Outcome, Plain, Policy,
-    Reading, RetryLayer, Verdict, clock,
+    Read, Reading, RetryLayer, Verdict, clock,
     ledger::LegPlan,
     testing::script::{Script, Step},
 };
@@ -99,9 +100,11 @@ where
             let mut out = Err("no target".into());
             for (name, mut service) in targets {
                 let leg = ledger.open_leg(LegPlan::new(name.into()), clock::now());
-                let request = Carried::new(*request.get_ref()).with_ledger(leg);
+                let request = Carried::new(*request.get_ref()).with_ledger(leg.clone());
                 std::future::poll_fn(|cx| service.poll_ready(cx)).await?;
                 out = service.call(request).await;
+                let view = out.as_ref().map_err(|e| &**e as &(dyn Error + 'static));
+                leg.end_leg(&adapter().read(view));
                 if matches!(out, Ok(..400)) {
                     break;
                 }

@@ -55,7 +55,10 @@ where
         end: Instant,
     ) -> Decision {
         *self.in_flight = false;
-        self.grants.finish(reading.class());
+        match reading.class() {
+            Class::Refused => self.grants.unsent(),
+            class => self.grants.finish(class),
+        }
         let mut at = self.ledger.end_attempt(Ended {
             reading,
             start: *self.started,
@@ -67,7 +70,13 @@ where
         }
         if reading.class() == Class::Refused {
             at.history.more_targets = at.outlook.more_targets();
-            return after_refusal(self.spare.usable(), &at);
+            let decision = after_refusal(self.spare.usable(), &at);
+            if !matches!(decision, Decision::Wait(_)) {
+                self.grants.release();
+            }
+            // Else the reservation is kept: a retry that was granted and then held is still that
+            // retry when it is sent.
+            return decision;
         }
         let mut verdict = self.judge(&mut at, reading, out);
         if let Some(advice) = at.advice {

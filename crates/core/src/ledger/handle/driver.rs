@@ -36,8 +36,12 @@ impl Ledger {
         };
         let situation = self.shared.end_attempt(leg, ended);
         if situation.gated && ended.reading.class() != Class::Refused {
-            for gate in self.gates() {
-                gate.attempt_end(ended.reading.class(), ended.end);
+            let class = ended.reading.class();
+            for (gate, first) in self.shared.tell_gates(leg) {
+                if first {
+                    gate.first_end(class, ended.end);
+                }
+                gate.attempt_end(class, ended.end);
             }
         }
         situation
