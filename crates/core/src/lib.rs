@@ -12,6 +12,7 @@
 //! | [`gate`] | what a budget implements |
 //! | [`adapter`] | how layers see requests and responses, `http` or not |
 //! | [`hint`] | what a server said about when to come back |
+//! | [`keyed`] | state for each target or key, bounded |
 //! | [`call`], [`attempt_timeout`], [`classify`] | three layers that every stack wants |
 //! | [`refused`], [`error`] | typed errors |
 
@@ -25,6 +26,7 @@ pub mod drive;
 pub mod error;
 pub mod gate;
 pub mod hint;
+pub mod keyed;
 pub mod ledger;
 pub mod refused;
 pub mod retry;

@@ -185,6 +185,10 @@ impl<B: Body> Read<Response<B>> for Http {
             .is_some_and(|most| most <= MOST_HELD)
     }
 
+    fn hint_on_success(&self, response: &Response<B>) -> Option<Hint> {
+        hint::on_success(response.headers())
+    }
+
     fn attach(&self, response: &mut Response<B>, ledger: &Ledger) {
         response.extensions_mut().insert(ledger.for_caller());
     }

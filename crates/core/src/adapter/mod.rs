@@ -24,7 +24,7 @@ pub use self::{
     replayable::ReplayableBody,
     table::{class_of_grpc, class_of_status},
 };
-use crate::{Ledger, Reading, attempt_timeout::AttemptLimits, error::NotReplayable};
+use crate::{Ledger, Reading, attempt_timeout::AttemptLimits, error::NotReplayable, hint::Hint};
 
 /// Whether requests carry a [`Ledger`]. Every adapter says so; the answer for most is one line.
 pub trait MayCarry<Req> {
@@ -101,6 +101,13 @@ pub trait Read<Res> {
 
     /// Whether the response is small enough to be kept while waiting.
     fn holdable(&self, response: &Res) -> bool;
+
+    /// What a success says about when the next requests should come, where it says it beside its
+    /// reading. Asked only by layers that hold requests back.
+    fn hint_on_success(&self, response: &Res) -> Option<Hint> {
+        let _ = response;
+        None
+    }
 
     /// Puts the call's ledger on the response, for the caller.
     fn attach(&self, response: &mut Res, ledger: &Ledger);

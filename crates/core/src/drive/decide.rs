@@ -34,8 +34,10 @@ pub(super) fn by_class(reading: &Reading) -> Option<Decision> {
 
 /// A refusal was never sent: only the layer that refused can ask to be asked again.
 pub(super) fn after_refusal(copy: Result<(), NotReplayable>, at: &Situation) -> Decision {
-    let Some(Verdict::Retry { after }) = at.advice else {
-        return Decision::Stop(Cause::Refused);
+    let after = match at.advice {
+        Some(Verdict::Retry { after }) => after,
+        Some(Verdict::Stop(cause)) => return Decision::Stop(cause),
+        Some(Verdict::Pass) | None => return Decision::Stop(Cause::Refused),
     };
     if copy.is_err() {
         return Decision::Stop(Cause::NotReplayable);
@@ -210,6 +212,12 @@ mod tests {
         assert_eq!(after_refusal(Ok(()), &at), Decision::Wait(SECOND));
         at.unsent = MOST_UNSENT;
         assert_eq!(after_refusal(Ok(()), &at), Decision::Stop(Cause::Refused));
+        at.advice = Some(Verdict::Stop(Cause::HintTooLong));
+        assert_eq!(
+            after_refusal(Ok(()), &at),
+            Decision::Stop(Cause::HintTooLong),
+            "who refused says why it is not worth waiting for"
+        );
     }
 
     #[test]

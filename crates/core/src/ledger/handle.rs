@@ -3,7 +3,7 @@
 mod driver;
 mod owner;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
@@ -185,6 +185,17 @@ impl Ledger {
         if let Some(slot) = slot {
             *slot = Some(slot.map_or(deadline, |d| d.min(deadline)));
         }
+    }
+
+    /// The longest wait that a server may ask for here: the least that a layer of the leg or of the
+    /// call set, else the default.
+    pub fn longest_wait(&self) -> Duration {
+        let record = self.shared.lock();
+        let leg = self.place.leg.and_then(|leg| record.legs.get(leg));
+        let limits = leg.map_or(record.scope.limits, |leg| {
+            leg.scope.limits.merge(record.scope.limits)
+        });
+        limits.longest_hint.unwrap_or(Limits::DEFAULT_LONGEST_HINT)
     }
 
     /// Adds limits: for this leg below a driver or a failover, else for the whole call.
