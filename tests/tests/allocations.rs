@@ -39,7 +39,7 @@ where
     last
 }
 
-fn classify(out: Result<&u64, tower_spillway_core::Failure<'_>>) -> Class {
+fn classify(out: Result<&u64, Failure<'_>>) -> Class {
     match out {
         Ok(_) => Class::Success,
         Err(_) => Class::Transient,
