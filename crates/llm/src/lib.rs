@@ -58,3 +58,9 @@ pub use crate::{
     said::Said,
     verdict::{PeekedBody, VendorVerdict, VendorVerdictLayer},
 };
+
+/// The README: its example runs.
+#[doc = include_str!("../README.md")]
+#[cfg(doctest)]
+#[derive(Debug)]
+pub struct Readme;

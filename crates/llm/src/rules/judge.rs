@@ -104,7 +104,7 @@ fn with_signals(class: Class, status: u16, signals: &Signals) -> Class {
 /// The row's name; where it knows but a status, the vendor's own word says more.
 fn reason(row: &Rule, answer: &Answer<'_>) -> Cow<'static, str> {
     match answer.said().name() {
-        Some(name) if row.by_status => Cow::Owned(name.to_owned()),
+        Some(name) if row.by_status => Cow::Borrowed(name),
         _ => row.reason(),
     }
 }

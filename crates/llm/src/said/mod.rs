@@ -137,12 +137,10 @@ impl Said {
         self.number.unwrap_or_else(|| names::of(self))
     }
 
-    /// The first code, else the first type, for the record.
-    pub(crate) fn name(&self) -> Option<&str> {
+    /// What the error calls itself, where that is a known name: nothing else of a body is logged.
+    pub(crate) fn name(&self) -> Option<&'static str> {
         let words = self.codes.iter().chain(&self.kinds);
-        words
-            .map(String::as_str)
-            .find(|w| w.parse::<u16>().is_err())
+        words.filter_map(|word| names::known(word)).next()
     }
 }
 
@@ -182,12 +180,13 @@ fn number(text: &str) -> Option<(u64, &str)> {
 }
 
 fn is_html(headers: &HeaderMap, body: &[u8]) -> bool {
-    let typed = crate::media::is(headers, crate::media::HTML);
     let text = body.trim_ascii_start();
     let starts = |tag: &[u8]| {
         text.get(..tag.len())
             .is_some_and(|head| head.eq_ignore_ascii_case(tag))
     };
+    // Some proxies call JSON so.
+    let typed = crate::media::is(headers, crate::media::HTML) && !starts(b"{") && !starts(b"[");
     typed || starts(b"<!doctype") || starts(b"<html")
 }
 
@@ -219,6 +218,10 @@ mod tests {
         assert!(said(r#""quota exceeded""#).says("quota exceeded"));
         assert!(said("error code: 1015").says("error code: 1015"));
         assert!(said("<!DOCTYPE html><html>").is_html());
+        assert!(
+            said("\u{feff}{\"error\":\"x\"}").says("x"),
+            "a byte order mark"
+        );
         assert!(
             said(r#"{"__type":"com.amazon#ThrottlingException"}"#).has_code("ThrottlingException")
         );

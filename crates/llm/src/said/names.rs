@@ -56,3 +56,11 @@ pub(super) fn of(said: &Said) -> u16 {
         .or_else(|| find(&|name| said.has_kind(name)))
         .unwrap_or(500)
 }
+
+/// The name as it stands here, if it is known.
+pub(super) fn known(word: &str) -> Option<&'static str> {
+    let row = NAMES
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case(word));
+    row.map(|(name, _)| *name)
+}

@@ -22,10 +22,13 @@ pub(crate) struct Waits {
 /// Further header fields in a body are not looked at.
 const MOST_QUOTED: usize = 32;
 
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// JSON in a message, in JSON in a message: no deeper.
 const DEEPEST: u32 = 3;
 
 pub(super) fn read(said: &mut Said, body: &[u8]) {
+    let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body);
     let body = event_data(body.trim_ascii());
     match serde_json::from_slice(body) {
         Ok(value) => read_value(said, &value, DEEPEST),
