@@ -236,6 +236,26 @@ mod tests {
     }
 
     #[test]
+    fn a_hint_of_ones_own_makes_a_503_throttled() {
+        let http = Http::new().read_hints(|_, headers| {
+            headers.get("x-busy").map(|_| Hint::After {
+                wait: std::time::Duration::from_secs(3),
+                source: crate::hint::Source::Custom("x_busy"),
+            })
+        });
+        let mut response = Response::new(String::new());
+        *response.status_mut() = http::StatusCode::SERVICE_UNAVAILABLE;
+        let read = |response: &_| http.read(Ok::<_, &(dyn Error + 'static)>(response));
+        assert_eq!(read(&response).class(), Class::Transient);
+        response.headers_mut().insert("x-busy", 1.into());
+        assert_eq!(read(&response).class(), Class::Throttled);
+        assert_eq!(
+            read(&response).hint().unwrap().after().unwrap().as_secs(),
+            3
+        );
+    }
+
+    #[test]
     fn a_success_is_not_read_for_hints() {
         let fields = [
             ("retry-after", "30"),

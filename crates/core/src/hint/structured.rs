@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName};
 use super::number;
 
 /// A field longer than this, all lines together, is not looked at.
-const LONGEST_FIELD: usize = 2048;
+const LONGEST_FIELD: usize = 1024;
 
 /// A member of a list (`item;key=value`) or of a dictionary (`key=item`), in its raw text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
