@@ -36,7 +36,7 @@ impl<'a> Answer<'a> {
             signals: Signals::default(),
         };
         // The status that counts: some fields say something with a 429 alone.
-        let code = StatusCode::from_u16(answer.effective_status());
+        let code = StatusCode::from_u16(answer.failure_status());
         let code = code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         answer.signals = said::add_hints(hints.read(code, fields), &answer.said, hints);
         answer
@@ -62,11 +62,11 @@ impl<'a> Answer<'a> {
         self.signals
     }
 
-    /// The status of the error in a success where there is one, else the HTTP status.
-    pub fn effective_status(&self) -> u16 {
-        let answered = self.said.choices().is_some_and(|n| n > 0);
+    /// The status that counts for a failure: of the error inside a success where there is one,
+    /// else the HTTP status.
+    pub fn failure_status(&self) -> u16 {
         match self.status {
-            200..=299 if self.said.is_error() && !answered => self.said.status(),
+            200..=299 if self.said.is_error() => self.said.status(),
             status => status,
         }
     }

@@ -22,17 +22,19 @@ impl Rules {
         let answered = said.choices().is_some_and(|n| n > 0);
         match success {
             true if answered => plain(Reading::new(Class::Success)),
-            true if said.is_error() || said.is_html() => self.failed(answer),
+            true if said.is_error() || said.is_html() => self.judge_failure(answer),
             true if said.choices() == Some(0) => {
                 plain(Reading::new(Class::Transient).with_reason("empty_choices"))
             }
             true => plain(Reading::new(Class::Success)),
-            false => self.failed(answer),
+            false => self.judge_failure(answer),
         }
     }
 
-    fn failed(&self, answer: &Answer<'_>) -> Ruling {
-        let status = answer.effective_status();
+    /// What an answer means that is known to be a failure: an event of a stream that carries an
+    /// error, choices or not.
+    pub fn judge_failure(&self, answer: &Answer<'_>) -> Ruling {
+        let status = answer.failure_status();
         let row = self.rows().find(|row| row.holds(status, answer));
         match row {
             Some(row) => self.by_row(row, status, answer),

@@ -32,7 +32,9 @@ pub(super) fn rules() -> Vec<Rule> {
         Rule::new("resource_not_found", CallerFault)
             .status(404)
             .messages([
-                "file",
+                "no such file",
+                "file with id",
+                "file_id",
                 "previous response",
                 "previous_response",
                 "item with id",
@@ -53,4 +55,57 @@ pub(super) fn rules() -> Vec<Rule> {
 fn names_no_model(answer: &Answer<'_>) -> bool {
     let said = answer.said();
     !said.says("model") && !said.has_code("model_not_found")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Rules, Vendor};
+
+    fn class(status: u16, body: &str) -> Class {
+        let rules = Rules::of(Vendor::OpenAi);
+        rules.judge(&Answer::new(status, body.as_bytes())).class()
+    }
+
+    #[test]
+    fn statuses_alone() {
+        use Class::{CallerFault, Success, TargetDown, Throttled, Transient};
+        for (statuses, wanted) in [
+            (&[200, 201, 204][..], Success),
+            (&[429], Throttled),
+            (
+                &[
+                    408, 409, 425, 500, 501, 502, 503, 504, 505, 520, 524, 526, 529, 599,
+                ],
+                Transient,
+            ),
+            (&[401, 402, 403, 404, 410], TargetDown),
+            (
+                &[301, 304, 307, 400, 405, 406, 413, 415, 418, 422, 451],
+                CallerFault,
+            ),
+            // No status of HTTP: whatever it is, it was no answer.
+            (&[0, 100, 999], Transient),
+        ] {
+            for status in statuses {
+                assert_eq!(class(*status, ""), wanted, "{status}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_404_of_something_else_than_the_model() {
+        let gone = |message: &str| class(404, &format!(r#"{{"error":{{"message":"{message}"}}}}"#));
+        assert_eq!(gone("No such File object: file-1"), Class::CallerFault);
+        assert_eq!(
+            gone("Previous response with id 'r' not found."),
+            Class::CallerFault
+        );
+        assert_eq!(
+            gone("The inference profile was not found"),
+            Class::TargetDown
+        );
+        assert_eq!(gone("The model `x` does not exist"), Class::TargetDown);
+        assert_eq!(gone("Requested entity was not found."), Class::TargetDown);
+    }
 }

@@ -17,6 +17,10 @@ pub(in crate::rules) fn rules() -> Vec<Rule> {
             .status(403)
             .codes(["flagged_input"])
             .subclass(Subclass::ContentPolicy),
+        Rule::new("flagged", Class::CallerFault)
+            .status(403)
+            .messages(["requires moderation", "was flagged"])
+            .subclass(Subclass::ContentPolicy),
         Rule::new("daily_limit", Class::TargetDown)
             .status(429)
             .messages(["per-day"])
@@ -69,6 +73,12 @@ mod tests {
             Vendor::OpenRouter,
             &rules()[1..],
             &[
+                (
+                    "flagged",
+                    403,
+                    r#"{"error":{"code":403,"message":"x requires moderation. Your input was flagged"}}"#,
+                    CallerFault,
+                ),
                 (
                     "moderation",
                     403,
