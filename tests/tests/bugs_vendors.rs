@@ -12,140 +12,33 @@
     reason = "a test may"
 )]
 
-use std::time::Duration;
+mod vendor_fleet;
 
-use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
-use tower::{Service, ServiceExt, service_fn, util::BoxCloneSyncService};
-use tower_circuit_breaker::{Breaker, BreakerConfig, CircuitBreakerLayer, State};
+use tower::{ServiceExt, service_fn, util::BoxCloneSyncService};
+use tower_circuit_breaker::{Breaker, BreakerConfig, State};
 use tower_failover::{FailoverService, Target};
-use tower_jitter_backoff::{Jitter, JitterBackoffLayer};
+use tower_jitter_backoff::JitterBackoffLayer;
 use tower_layer::Layer;
-use tower_retry_after::RetryAfterLayer;
 use tower_spillway_core::{
-    BoxError, Class, Http, Ledger, Reading, Refused, Report,
-    call::CallLayer,
+    BoxError, Class, Http, Reading, Refused,
     classify::ClassifyLayer,
-    hint,
     testing::script::{Script, Step},
 };
-use tower_spillway_llm::{PeekedBody, TargetProfile, Vendor, VendorVerdictLayer};
-
-type Body = Full<Bytes>;
-type Req = Request<Body>;
-type Res = Response<PeekedBody<Body>>;
-type Upstream = Script<Req, Response<Body>>;
-type Stack = BoxCloneSyncService<Req, Res, BoxError>;
-
-const SECOND: Duration = Duration::from_secs(1);
-
-fn answer(status: u16, body: &str) -> Response<Body> {
-    let response = Response::builder().status(status);
-    response.body(Full::from(body.to_owned())).unwrap()
-}
-
-fn ok() -> Response<Body> {
-    answer(200, r#"{"choices":[{"message":{"content":"hello"}}]}"#)
-}
-
-fn always(response: Response<Body>) -> Upstream {
-    Script::always(Step::answer(response)).recording()
-}
-
-fn hinted(status: u16, seconds: &'static str) -> Response<Body> {
-    let mut response = answer(status, "{}");
-    response
-        .headers_mut()
-        .insert("retry-after", seconds.parse().unwrap());
-    response
-}
-
-/// The layers of one target over a script, and its breaker.
-fn stack(
-    vendor: Vendor,
-    upstream: &Upstream,
-    config: BreakerConfig,
-) -> (Stack, CircuitBreakerLayer) {
-    let breaker = CircuitBreakerLayer::with_config(config.jitter(0.0)).unwrap();
-    let quiet = JitterBackoffLayer::constant(SECOND)
-        .unwrap()
-        .jitter(Jitter::None);
-    let service = quiet.layer(
-        RetryAfterLayer::new()
-            .jitter(hint::Jitter::None)
-            .layer(breaker.layer(VendorVerdictLayer::new(vendor).layer(upstream.clone()))),
-    );
-    (BoxCloneSyncService::new(service), breaker)
-}
-
-/// Targets in order, with a breaker each.
-struct Fleet {
-    client: FailoverService<Stack, Req>,
-    breakers: Vec<Breaker>,
-}
-
-fn fleet(config: &BreakerConfig, upstreams: &[(&'static str, Vendor, &Upstream)]) -> Fleet {
-    let mut breakers = Vec::new();
-    let targets: Vec<_> = upstreams
-        .iter()
-        .map(|(name, vendor, upstream)| {
-            let (stack, breaker) = stack(*vendor, upstream, config.clone());
-            let breaker = breaker.breaker(*name);
-            breakers.push(breaker.clone());
-            Target::new(*name, stack)
-                .usable_if(move || breaker.state() != State::Open)
-                .retry_ambiguous(true)
-        })
-        .collect();
-    let client = FailoverService::new(targets).unwrap();
-    Fleet { client, breakers }
-}
-
-struct Called {
-    out: Result<Res, BoxError>,
-    report: Report,
-}
-
-impl Called {
-    fn status(&self) -> u16 {
-        self.out.as_ref().unwrap().status().as_u16()
-    }
-
-    fn served_by(&self) -> &str {
-        self.report.target.as_ref().unwrap().as_str()
-    }
-}
-
-async fn send<S>(client: &S, mut request: Req) -> Called
-where
-    S: Service<Req, Response = Res> + Clone,
-    S::Error: Into<BoxError>,
-{
-    let ledger = Ledger::new();
-    request.extensions_mut().insert(ledger.clone());
-    let client = CallLayer::new().layer(client.clone());
-    Called {
-        out: client.oneshot(request).await,
-        report: ledger.report(),
-    }
-}
-
-fn chat() -> Req {
-    let body = json!({"model": "m", "messages": [{"role": "user", "content": "hi"}]});
-    Request::post("/v1/chat/completions")
-        .body(Full::from(body.to_string()))
-        .unwrap()
-}
+use tower_spillway_llm::{TargetProfile, Vendor, VendorVerdictLayer};
+use vendor_fleet::{
+    Body, Req, SECOND, Upstream, always, answer, chat, fleet, hinted, ok, send, stack, table,
+};
 
 #[tokio::test(start_paused = true)]
 async fn anthropic_credit_400() {
     let empty = r#"{"type":"error","error":{"type":"invalid_request_error","message":"credit balance is too low"}}"#;
     let (one, two) = (always(answer(400, empty)), always(ok()));
     let keys = [
-        ("key1", Vendor::Anthropic, &one),
-        ("key2", Vendor::Anthropic, &two),
+        ("key1", table(Vendor::Anthropic), &one),
+        ("key2", table(Vendor::Anthropic), &two),
     ];
     let fleet = fleet(&BreakerConfig::new(), &keys);
 
@@ -161,10 +54,10 @@ async fn anthropic_credit_400() {
     let wrong = r#"{"type":"error","error":{"type":"invalid_request_error","message":"messages: at least one message is required"}}"#;
     let three = always(answer(400, wrong));
     let keys = [
-        ("key3", Vendor::Anthropic, &three),
-        ("key2", Vendor::Anthropic, &two),
+        ("key3", table(Vendor::Anthropic), &three),
+        ("key2", table(Vendor::Anthropic), &two),
     ];
-    let fleet = self::fleet(&BreakerConfig::new().failures(1), &keys);
+    let fleet = vendor_fleet::fleet(&BreakerConfig::new().failures(1), &keys);
     let called = send(&fleet.client, chat()).await;
     assert_eq!((called.status(), called.served_by()), (400, "key3"));
     assert_eq!(fleet.breakers[0].state(), State::Closed);
@@ -175,7 +68,10 @@ async fn empty_choices_200() {
     let (a, b) = (always(answer(200, r#"{"choices":[]}"#)), always(ok()));
     let fleet = fleet(
         &BreakerConfig::new(),
-        &[("A", Vendor::Gateway, &a), ("B", Vendor::Gateway, &b)],
+        &[
+            ("A", table(Vendor::Gateway), &a),
+            ("B", table(Vendor::Gateway), &b),
+        ],
     );
     let called = send(&fleet.client, chat()).await;
     assert_eq!((called.status(), called.served_by()), (200, "B"));
@@ -185,7 +81,7 @@ async fn empty_choices_200() {
 async fn connection_lost_as_200() {
     let reset = || std::io::Error::from(std::io::ErrorKind::ConnectionReset);
     let upstream: Upstream = Script::always(Step::fail(reset));
-    let (client, _) = stack(Vendor::OpenAi, &upstream, BreakerConfig::new());
+    let (client, _) = stack(table(Vendor::OpenAi), &upstream, BreakerConfig::new());
     let client = FailoverService::new([Target::new("A", client).retry_ambiguous(true)]).unwrap();
     let called = send(&client, chat()).await;
     // No status at all, so that whoever answers for it cannot take it for an answer.
@@ -207,7 +103,10 @@ async fn row_404_model_gone() {
     let config = BreakerConfig::new();
     let fleet = fleet(
         &config,
-        &[("A", Vendor::OpenAi, &a), ("B", Vendor::OpenAi, &b)],
+        &[
+            ("A", table(Vendor::OpenAi), &a),
+            ("B", table(Vendor::OpenAi), &b),
+        ],
     );
     for _ in 0..20 {
         assert_eq!(send(&fleet.client, chat()).await.served_by(), "B");
@@ -232,9 +131,9 @@ async fn only_first_attempt_cools() {
         // Two sends on each, since another target is usable.
         &BreakerConfig::new().failures(2),
         &[
-            ("A", Vendor::OpenAi, &a),
-            ("B", Vendor::OpenAi, &b),
-            ("C", Vendor::OpenAi, &c),
+            ("A", table(Vendor::OpenAi), &a),
+            ("B", table(Vendor::OpenAi), &b),
+            ("C", table(Vendor::OpenAi), &c),
         ],
     );
     assert_eq!(send(&fleet.client, chat()).await.served_by(), "C");
@@ -254,7 +153,10 @@ async fn health_updated_after_retry_loop() {
     let b = always(ok()).inspect(move |_| assert_eq!(first.get().unwrap().state(), State::Open));
     let fleet = fleet(
         &BreakerConfig::new(),
-        &[("A", Vendor::OpenAi, &a), ("B", Vendor::OpenAi, &b)],
+        &[
+            ("A", table(Vendor::OpenAi), &a),
+            ("B", table(Vendor::OpenAi), &b),
+        ],
     );
     slot.set(fleet.breakers[0].clone()).unwrap();
     let called = send(&fleet.client, chat()).await;
@@ -271,7 +173,10 @@ async fn all_cooled_fails_hard() {
     let (a, b) = (always(hinted(429, "61")), always(hinted(429, "65")));
     let fleet = fleet(
         &BreakerConfig::new(),
-        &[("A", Vendor::OpenAi, &a), ("B", Vendor::OpenAi, &b)],
+        &[
+            ("A", table(Vendor::OpenAi), &a),
+            ("B", table(Vendor::OpenAi), &b),
+        ],
     );
     assert_eq!(send(&fleet.client, chat()).await.status(), 429);
     // Both are out now: the caller is told at once when the first is back.
