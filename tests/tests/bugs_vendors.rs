@@ -81,7 +81,7 @@ async fn empty_choices_200() {
 async fn connection_lost_as_200() {
     let reset = || std::io::Error::from(std::io::ErrorKind::ConnectionReset);
     let upstream: Upstream = Script::always(Step::fail(reset));
-    let (client, _) = stack(table(Vendor::OpenAi), &upstream, BreakerConfig::new());
+    let (client, _) = stack(&table(Vendor::OpenAi), &upstream, BreakerConfig::new());
     let client = FailoverService::new([Target::new("A", client).retry_ambiguous(true)]).unwrap();
     let called = send(&client, chat()).await;
     // No status at all, so that whoever answers for it cannot take it for an answer.

@@ -58,7 +58,7 @@ pub fn table(vendor: Vendor) -> VendorVerdictLayer {
 
 /// The layers of one target over a script, and its breaker.
 pub fn stack(
-    verdicts: VendorVerdictLayer,
+    verdicts: &VendorVerdictLayer,
     upstream: &Upstream,
     config: BreakerConfig,
 ) -> (Stack, CircuitBreakerLayer) {
@@ -88,7 +88,7 @@ pub fn fleet(
     let targets: Vec<_> = upstreams
         .iter()
         .map(|(name, verdicts, upstream)| {
-            let (stack, breaker) = stack(verdicts.clone(), upstream, config.clone());
+            let (stack, breaker) = stack(verdicts, upstream, config.clone());
             let breaker = breaker.breaker(*name);
             breakers.push(breaker.clone());
             Target::new(*name, stack)
