@@ -60,6 +60,11 @@
 //! would pass the call's deadline or [`RetryAfterLayer::max_total_wait`], with no send left (3 by
 //! default, the first included), and with a budget that denies.
 //!
+//! # Everybody waits
+//!
+//! By itself a hint holds the call that heard it. With [`RetryAfterLayer::hold`] it holds all calls
+//! to the target: see [`hold`].
+//!
 //! # Other layers
 //!
 //! Two retrying layers in one stack do not multiply: the outer one drives, the inner one advises,
@@ -69,7 +74,12 @@
 //!
 //! Clones of the service share the settings. All state of a call is in the call.
 
+pub mod hold;
+
 mod layer;
 mod policy;
 
-pub use self::{layer::RetryAfterLayer, policy::RetryAfter};
+pub use self::{
+    layer::{Holding, NoHold, RetryAfterLayer},
+    policy::RetryAfter,
+};

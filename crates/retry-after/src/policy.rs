@@ -17,7 +17,7 @@ pub struct RetryAfter {
 }
 
 /// Of a hint that asks for no minimum: a wait of nothing would be a loop without a pause.
-const LEAST: Duration = Duration::from_millis(1);
+pub(crate) const LEAST: Duration = Duration::from_millis(1);
 
 impl RetryAfter {
     /// Waits out hints, with jitter that only adds.
@@ -37,6 +37,17 @@ impl RetryAfter {
     pub fn chance(mut self, chance: Chance) -> Self {
         self.chance = chance;
         self
+    }
+
+    /// What is added to the wait of a call that another call's hint holds: at most `most`.
+    pub(crate) fn spread(&self, most: Duration) -> Duration {
+        match self.jitter {
+            hint::Jitter::None => Duration::ZERO,
+            _ => {
+                let most = u64::try_from(most.as_millis()).unwrap_or(u64::MAX);
+                Duration::from_millis(self.chance.up_to(most))
+            }
+        }
     }
 }
 

@@ -8,5 +8,6 @@
 
 mod adapters;
 mod contract;
+mod hold;
 mod support;
 mod waits;

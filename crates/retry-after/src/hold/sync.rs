@@ -1,0 +1,8 @@
+//! The primitives of the concurrent cell, so that a model checker can take their place under
+//! `--cfg spillway_loom`.
+
+#[cfg(not(spillway_loom))]
+pub(crate) use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+#[cfg(spillway_loom)]
+pub(crate) use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
