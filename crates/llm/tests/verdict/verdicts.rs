@@ -135,3 +135,12 @@ async fn bytes_that_are_no_text_leave_it_to_the_status() {
         is(Class::Transient, "failed")
     );
 }
+
+#[test]
+fn it_crosses_threads() {
+    fn check<T: Send + Sync>() {}
+    type Service = tower_spillway_llm::VendorVerdict<()>;
+    type Body = tower_spillway_llm::PeekedBody<http_body_util::Empty<bytes::Bytes>>;
+    check::<(VendorVerdictLayer, Service, tower_spillway_llm::Rules)>();
+    check::<(Body, tower_spillway_llm::TargetProfile)>();
+}

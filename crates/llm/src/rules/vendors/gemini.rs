@@ -43,7 +43,7 @@ pub(in crate::rules) fn rules() -> Vec<Rule> {
         // Both come with a RetryInfo of some seconds, which is false.
         Rule::new("quota_per_day", Class::TargetDown)
             .status(429)
-            .quotas(["PerDay"])
+            .quotas(["PerDay", "per_day", "Daily"])
             .believe_hints_from(Duration::MAX)
             .remedy(Remedy::Quota),
         Rule::new("limit_zero", Class::TargetDown)
