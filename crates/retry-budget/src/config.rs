@@ -5,8 +5,10 @@ use std::time::Duration;
 use tower_spillway_core::InvalidConfig;
 
 use crate::{
-    RatioBudget,
-    cell::{Rules, TOKEN},
+    RatioBudget, Weights,
+    cell::{TOKEN, ratio::Rules},
+    clock::nanos,
+    weights::micro,
 };
 
 /// How much retries may add to the traffic, and what is always allowed.
@@ -17,6 +19,7 @@ use crate::{
 /// | [`floor_per_second`](Self::floor_per_second) | 1 | from 0 to 10,000 |
 /// | [`ttl`](Self::ttl) | 10 s | from 1 s to 60 s |
 /// | [`reserve`](Self::reserve) | floor × ttl | any |
+/// | [`weights`](Self::weights) | [`Weights::EQUAL`] | from 0.001 to 1000 each |
 ///
 /// Values are checked by [`build`](Self::build). A budget that is not valid is an error, never one
 /// without a limit.
@@ -30,6 +33,7 @@ pub struct RatioConfig {
     floor_per_second: f64,
     ttl: Duration,
     reserve: Option<u32>,
+    weights: Weights,
 }
 
 impl Default for RatioConfig {
@@ -39,6 +43,7 @@ impl Default for RatioConfig {
             floor_per_second: 1.0,
             ttl: Duration::from_secs(10),
             reserve: None,
+            weights: Weights::EQUAL,
         }
     }
 }
@@ -71,6 +76,13 @@ impl RatioConfig {
     /// Retries that are allowed within one ttl without any traffic, in place of the floor.
     pub fn reserve(mut self, retries: u32) -> Self {
         self.reserve = Some(retries);
+        self
+    }
+
+    /// What a retry takes, by what led to it. One that takes less than a token makes more retries
+    /// than [`ratio`](Self::ratio) says.
+    pub fn weights(mut self, weights: Weights) -> Self {
+        self.weights = weights;
         self
     }
 
@@ -111,21 +123,13 @@ impl RatioConfig {
             deposit,
             reserve,
             ttl,
+            prices: self.weights.prices()?,
         })
     }
 }
 
-/// In bounds already, so that the cast neither cuts nor wraps.
-fn micro(retries: f64) -> u64 {
-    (retries * 1_000_000.0).round() as u64
-}
-
-/// Whole nanoseconds, at most `u64::MAX` (584 years).
-pub(crate) fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
 #[cfg(test)]
+#[cfg(not(spillway_loom))]
 mod tests {
     use super::*;
 

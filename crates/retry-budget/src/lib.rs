@@ -53,6 +53,17 @@
 //! # }
 //! ```
 //!
+//! # Four budgets
+//!
+//! | | allows retries | source |
+//! |---|---|---|
+//! | [`RatioBudget`] | for a share of first attempts over a window, and some always; the default | Finagle, tower, linkerd |
+//! | [`ConcurrencyBudget`] | at once, for a share of the calls in flight, and some always | Envoy |
+//! | [`CostBudget`] | while there are tokens: each kind has its price, which success pays back | AWS SDKs |
+//! | [`ScoreBudget`] | while more succeeds than fails | gRPC A6 |
+//!
+//! A call that meets several is sent again only if all grant; otherwise all get back what they gave.
+//!
 //! # Where it goes
 //!
 //! Outside the retrying layers, or with `.gate(budget.as_gate())` on one of them. One budget that
@@ -79,6 +90,19 @@
 //! let _ = service.call(());
 //! ```
 //!
+//! # Metrics
+//!
+//! With the feature `metrics`, through the facade of that name:
+//!
+//! | name | kind | labels | what |
+//! |---|---|---|---|
+//! | `spillway.budget.granted` | counter | `budget`, `name` | retries granted |
+//! | `spillway.budget.denied` | counter | `budget`, `name` | retries denied |
+//! | `spillway.budget.balance` | gauge | `budget`, `name` | [`Snapshot::balance`] after the last change |
+//!
+//! `budget` is `ratio`, `concurrency`, `cost` or `score`. `name` is what `named` set, the target's
+//! name of a budget per target, `overflow` of the one that too many targets share, or `unnamed`.
+//!
 //! # Clone
 //!
 //! Clones of a budget, of the layer and of the service share what they keep.
@@ -86,17 +110,32 @@
 //! [`Ledger`]: tower_spillway_core::Ledger
 
 mod cell;
+mod clock;
+mod concurrency;
 mod config;
+mod cost;
 mod future;
+mod handle;
 mod layer;
+mod meter;
 mod ratio;
 mod registry;
+mod score;
 mod service;
+mod sync;
+#[cfg(feature = "tower")]
+pub mod tower;
+mod weights;
 
 pub use self::{
+    concurrency::ConcurrencyBudget,
     config::RatioConfig,
+    cost::{CostBudget, CostConfig},
     future::ResponseFuture,
+    handle::Snapshot,
     layer::RetryBudgetLayer,
-    ratio::{RatioBudget, Snapshot},
+    ratio::RatioBudget,
+    score::ScoreBudget,
     service::RetryBudget,
+    weights::Weights,
 };

@@ -1,6 +1,6 @@
-//! The budget as a handle.
+//! The share of first attempts: Finagle's, tower's and linkerd's budget.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use tokio::time::Instant;
 use tower_spillway_core::{
@@ -9,18 +9,25 @@ use tower_spillway_core::{
 };
 
 use crate::{
-    cell::{Cell, Rules, TOKEN},
-    config::nanos,
+    Snapshot,
+    cell::{
+        TOKEN,
+        ratio::{Cell, Rules},
+    },
+    clock::Clock,
+    handle::handle,
+    meter::Meter,
+    weights::charge,
 };
 
 /// Retries as a share of first attempts, over a sliding window, with a floor.
 ///
 /// Every call (or leg, inside a failover) deposits [`ratio`](crate::RatioConfig::ratio) of a token
 /// when its first attempt ends, whether its request can be sent again or not; one that was refused
-/// unsent deposits nothing. A retry takes one token when it is decided, and gives it back if it is
-/// dropped before it is sent. Deposits and retries count for
-/// one ttl. The ratio holds exactly, in whole micro-tokens: over any time there are no more retries
-/// than deposits pay for, plus the floor.
+/// unsent deposits nothing. A retry takes one token (or [what it weighs](crate::Weights)) when it is
+/// decided, and gives it back if it is dropped before it is sent. Deposits and retries count for one
+/// ttl. The ratio holds exactly, in whole micro-tokens: over any time there are no more retries than
+/// deposits pay for, plus the floor.
 ///
 /// Made by [`RatioConfig::build`](crate::RatioConfig::build).
 ///
@@ -28,25 +35,16 @@ use crate::{
 ///
 /// Clones are handles of one budget: what is shared by a clone is spent by all.
 #[derive(Clone)]
-pub struct RatioBudget(Arc<Purse>);
+pub struct RatioBudget(pub(crate) Arc<Purse>);
 
-/// A budget at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Snapshot {
-    /// Retries that could be made now.
-    pub balance: u64,
-    /// Retries granted so far, without those that were given back.
-    pub granted: u64,
-    /// Retries denied so far.
-    pub denied: u64,
-}
+handle!(RatioBudget);
 
 impl RatioBudget {
     pub(crate) fn of(rules: Rules) -> Self {
         Self(Arc::new(Purse {
-            since: clock::now(),
+            clock: Clock::new(),
             cell: Cell::new(rules),
+            meter: Meter::new("ratio"),
         }))
     }
 
@@ -55,9 +53,22 @@ impl RatioBudget {
         self.snapshot().balance
     }
 
-    /// What it holds now, and what it did so far.
-    pub fn snapshot(&self) -> Snapshot {
-        let account = self.0.cell.account(self.0.time(clock::now()));
+    /// Nobody else has a handle, and a fresh budget would do the same.
+    pub(crate) fn is_idle(&self) -> bool {
+        Arc::strong_count(&self.0) == 1 && self.0.cell.is_idle(self.0.clock.at(clock::now()))
+    }
+}
+
+/// What the handles share.
+pub(crate) struct Purse {
+    clock: Clock,
+    cell: Cell,
+    meter: Meter,
+}
+
+impl Purse {
+    fn snapshot(&self, now: Instant) -> Snapshot {
+        let account = self.cell.account(self.clock.at(now));
         Snapshot {
             balance: account.balance / TOKEN,
             granted: account.granted,
@@ -65,68 +76,22 @@ impl RatioBudget {
         }
     }
 
-    /// As a gate, for the `gate` setter of a retrying layer.
-    ///
-    /// Every handle of one budget gives the same gate, so a call that meets it in several places
-    /// is charged once.
-    pub fn as_gate(&self) -> Arc<dyn Gate> {
-        // A clone of the one `Arc`: a call tells gates apart by address.
-        Arc::clone(&self.0) as Arc<dyn Gate>
-    }
-
-    /// Nobody else has a handle, and a fresh budget would do the same.
-    pub(crate) fn is_idle(&self) -> bool {
-        Arc::strong_count(&self.0) == 1 && self.0.cell.is_idle(self.0.time(clock::now()))
-    }
-}
-
-impl From<RatioBudget> for Arc<dyn Gate> {
-    fn from(budget: RatioBudget) -> Self {
-        budget.as_gate()
-    }
-}
-
-impl From<&RatioBudget> for Arc<dyn Gate> {
-    fn from(budget: &RatioBudget) -> Self {
-        budget.as_gate()
-    }
-}
-
-impl fmt::Debug for RatioBudget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Snapshot {
-            balance,
-            granted,
-            denied,
-        } = self.snapshot();
-        f.debug_struct("RatioBudget")
-            .field("balance", &balance)
-            .field("granted", &granted)
-            .field("denied", &denied)
-            .finish()
-    }
-}
-
-/// What the handles share. It is the gate, not the handle: two handles in two `Arc`s would be two
-/// gates, and charge twice.
-struct Purse {
-    since: Instant,
-    cell: Cell,
-}
-
-impl Purse {
-    fn time(&self, now: Instant) -> u64 {
-        nanos(now.saturating_duration_since(self.since))
+    fn changed(&self, now: Instant) {
+        self.meter.balance(|| self.snapshot(now).balance);
     }
 }
 
 impl Gate for Purse {
     fn first_end(&self, _class: Class, now: Instant) {
-        self.cell.deposit(self.time(now));
+        self.cell.deposit(self.clock.at(now));
+        self.changed(now);
     }
 
     fn withdraw(&self, ask: &Ask) -> Option<Receipt> {
-        self.cell.withdraw(self.time(ask.now)).map(Receipt)
+        let receipt = self.cell.withdraw(charge(ask), self.clock.at(ask.now));
+        self.meter.asked(receipt.is_some());
+        self.changed(ask.now);
+        receipt.map(Receipt)
     }
 
     fn settle(&self, receipt: Receipt, settled: Settled) {

@@ -8,7 +8,7 @@ use std::{
 
 use tower_spillway_core::{Gate, Limits, TargetName};
 
-use crate::{RatioBudget, cell::Rules};
+use crate::{RatioBudget, cell::ratio::Rules};
 
 /// So many names have a budget of their own; the others share one.
 const MOST_NAMES: usize = 1024;
@@ -68,9 +68,12 @@ impl Registry {
             named.retain(|_, budget| !budget.is_idle());
         }
         if named.len() >= MOST_NAMES {
-            return self.overflow.get_or_init(make).clone();
+            return self
+                .overflow
+                .get_or_init(|| make().named("overflow"))
+                .clone();
         }
-        let budget = make();
+        let budget = make().named(name.clone());
         named.insert(name.clone(), budget.clone());
         budget
     }
@@ -120,6 +123,7 @@ impl Home {
 }
 
 #[cfg(test)]
+#[cfg(not(spillway_loom))]
 mod tests {
     use tower_spillway_core::Class;
 

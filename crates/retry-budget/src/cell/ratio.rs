@@ -1,4 +1,4 @@
-//! The finance of a ratio budget: whole micro-tokens over a sliding window, time as a number.
+//! A ratio budget: whole micro-tokens over a sliding window.
 //!
 //! What is there at a moment: the reserve, and what the last ten slots took in, less what they gave
 //! out. A withdrawal leaves the window just as a deposit does; that is what fills the reserve
@@ -7,10 +7,10 @@
 //! A withdrawal never leaves the window before a deposit that it could have used. So over any time
 //! no more is granted than was deposited, plus the reserve once per window.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
-/// One token, which pays for one retry.
-pub(crate) const TOKEN: u64 = 1_000_000;
+use super::{Account, Charge, Prices, Tally};
+use crate::sync::{Mutex, MutexGuard};
 
 const SLOTS: usize = 10;
 
@@ -23,23 +23,15 @@ pub(crate) struct Rules {
     pub(crate) reserve: u64,
     /// Nanoseconds of the whole window, at least ten.
     pub(crate) ttl: u64,
+    /// What retries cost.
+    pub(crate) prices: Prices,
 }
 
-/// A budget under its one lock. Times are nanoseconds since any fixed moment; one that goes back
-/// is taken for the latest that was seen.
+/// A budget under its one lock.
 #[derive(Debug)]
 pub(crate) struct Cell {
     rules: Rules,
     window: Mutex<Window>,
-}
-
-/// What a budget holds at one moment, and what it did so far.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Account {
-    /// Micro-tokens.
-    pub(crate) balance: u64,
-    pub(crate) granted: u64,
-    pub(crate) denied: u64,
 }
 
 impl Cell {
@@ -58,28 +50,30 @@ impl Cell {
         slot.credit = slot.credit.saturating_add(self.rules.deposit);
     }
 
-    /// Reserves a token; gives what [`give_back`](Self::give_back) needs to know.
-    pub(crate) fn withdraw(&self, now: u64) -> Option<u64> {
+    /// Reserves the price of a retry; gives what [`give_back`](Self::give_back) needs to know.
+    pub(crate) fn withdraw(&self, charge: Charge, now: u64) -> Option<u64> {
+        let price = self.rules.prices.of(charge);
         let mut window = self.lock();
         // Checked and taken under one lock: two callers never get the same token.
-        if window.balance(self.index(now), self.rules.reserve) < TOKEN {
-            window.denied = window.denied.saturating_add(1);
+        if window.balance(self.index(now), self.rules.reserve) < price {
+            window.tally.denied();
             return None;
         }
-        window.granted = window.granted.saturating_add(1);
+        window.tally.granted();
         let slot = window.newest();
-        slot.debit = slot.debit.saturating_add(TOKEN);
-        Some(window.latest)
+        slot.debit = slot.debit.saturating_add(price);
+        Some(window.latest << 2 | charge.bits())
     }
 
-    /// A reserved token was not used. One that left the window came back that way.
+    /// What was reserved was not used. What left the window came back that way.
     pub(crate) fn give_back(&self, receipt: u64) {
+        let price = self.rules.prices.of(Charge::of_bits(receipt));
         let mut window = self.lock();
-        window.granted = window.granted.saturating_sub(1);
-        let age = window.latest.saturating_sub(receipt);
+        window.tally.taken_back();
+        let age = window.latest.saturating_sub(receipt >> 2);
         let slot = usize::try_from(age).ok();
         if let Some(slot) = slot.and_then(|age| window.slots.get_mut(age)) {
-            slot.debit = slot.debit.saturating_sub(TOKEN);
+            slot.debit = slot.debit.saturating_sub(price);
         }
     }
 
@@ -87,8 +81,8 @@ impl Cell {
         let mut window = self.lock();
         Account {
             balance: window.balance(self.index(now), self.rules.reserve),
-            granted: window.granted,
-            denied: window.denied,
+            granted: window.tally.granted,
+            denied: window.tally.denied,
         }
     }
 
@@ -101,7 +95,8 @@ impl Cell {
     }
 
     fn index(&self, now: u64) -> u64 {
-        now / (self.rules.ttl / SLOTS as u64).max(1)
+        // Two bits of a receipt are the charge's.
+        (now / (self.rules.ttl / SLOTS as u64).max(1)).min(u64::MAX >> 2)
     }
 
     fn lock(&self) -> MutexGuard<'_, Window> {
@@ -115,8 +110,7 @@ struct Window {
     latest: u64,
     /// The newest first.
     slots: [Slot; SLOTS],
-    granted: u64,
-    denied: u64,
+    tally: Tally,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -158,4 +152,5 @@ impl Window {
 }
 
 #[cfg(test)]
+#[cfg(not(spillway_loom))]
 mod tests;

@@ -1,8 +1,7 @@
-use std::{sync::Barrier, thread};
-
 use proptest::prelude::*;
 
 use super::*;
+use crate::cell::{TOKEN, testing::at_once};
 
 const SECOND: u64 = 1_000_000_000;
 const TTL: u64 = 10 * SECOND;
@@ -12,11 +11,14 @@ fn cell(deposit: u64, reserve: u64) -> Cell {
         deposit,
         reserve: reserve * TOKEN,
         ttl: TTL,
+        prices: Prices::EQUAL,
     })
 }
 
 fn grants(cell: &Cell, now: u64) -> u64 {
-    (0..).take_while(|_| cell.withdraw(now).is_some()).count() as u64
+    (0..)
+        .take_while(|_| cell.withdraw(Charge::Transient, now).is_some())
+        .count() as u64
 }
 
 fn tokens(cell: &Cell, now: u64) -> u64 {
@@ -30,7 +32,10 @@ fn row_19_one_request_a_minute_still_has_its_retry() {
     for minute in 0..100 {
         let now = minute * 60 * SECOND;
         cell.deposit(now);
-        assert!(cell.withdraw(now).is_some(), "minute {minute}");
+        assert!(
+            cell.withdraw(Charge::Transient, now).is_some(),
+            "minute {minute}"
+        );
     }
 }
 
@@ -76,7 +81,12 @@ fn row_22_fractions_of_tokens_add_up() {
 fn row_22_200_threads_refill_once() {
     let cell = cell(0, 10);
     assert_eq!(grants(&cell, 0), 10);
-    assert_eq!(at_once(200, || u64::from(cell.withdraw(TTL).is_some())), 10);
+    assert_eq!(
+        at_once(200, || u64::from(
+            cell.withdraw(Charge::Transient, TTL).is_some()
+        )),
+        10
+    );
 }
 
 /// Row 23: check, then subtract.
@@ -88,28 +98,12 @@ fn row_23_64_threads_over_a_floor_of_10_get_exactly_10() {
     }
 }
 
-/// The sum of what `threads` get that start together.
-fn at_once(threads: usize, get: impl Fn() -> u64 + Sync) -> u64 {
-    let barrier = Barrier::new(threads);
-    thread::scope(|scope| {
-        let all: Vec<_> = (0..threads)
-            .map(|_| {
-                scope.spawn(|| {
-                    barrier.wait();
-                    get()
-                })
-            })
-            .collect();
-        all.into_iter().map(|thread| thread.join().unwrap()).sum()
-    })
-}
-
 #[test]
 fn what_is_given_back_is_there_again_and_denials_are_free() {
     let cell = cell(0, 1);
-    let receipt = cell.withdraw(0).unwrap();
+    let receipt = cell.withdraw(Charge::Transient, 0).unwrap();
     for _ in 0..100 {
-        assert!(cell.withdraw(0).is_none());
+        assert!(cell.withdraw(Charge::Transient, 0).is_none());
     }
     cell.give_back(receipt);
     assert_eq!((tokens(&cell, 0), grants(&cell, 0)), (1, 1));
@@ -120,9 +114,9 @@ fn what_is_given_back_is_there_again_and_denials_are_free() {
 #[test]
 fn what_left_the_window_is_not_given_back_twice() {
     let cell = cell(0, 1);
-    let receipt = cell.withdraw(0).unwrap();
+    let receipt = cell.withdraw(Charge::Transient, 0).unwrap();
     assert_eq!(tokens(&cell, TTL), 1, "it came back with the window");
-    let again = cell.withdraw(TTL).unwrap();
+    let again = cell.withdraw(Charge::Transient, TTL).unwrap();
     assert_ne!(again, receipt);
     cell.give_back(receipt);
     assert_eq!(tokens(&cell, TTL), 0);
@@ -167,11 +161,12 @@ fn extreme_rules_do_not_overflow() {
         deposit: u64::MAX,
         reserve: u64::MAX,
         ttl: 1,
+        prices: Prices::EQUAL,
     });
     for now in [0, 1, u64::MAX] {
         cell.deposit(now);
         cell.deposit(now);
-        assert!(cell.withdraw(now).is_some());
+        assert!(cell.withdraw(Charge::Transient, now).is_some());
         assert!(cell.account(now).balance >= u64::MAX - TOKEN);
     }
 }
@@ -185,6 +180,36 @@ fn idle_is_what_a_fresh_one_would_be() {
     assert!(cell.is_idle(TTL));
 }
 
+/// Weights: each kind takes its own, and gives its own back.
+#[test]
+fn each_kind_takes_its_price_and_gives_it_back() {
+    let prices = Prices {
+        throttled: TOKEN / 2,
+        transient: TOKEN,
+        timed_out: 2 * TOKEN,
+        hedge: 3 * TOKEN,
+    };
+    for now in [0, TTL, 1 << 62, u64::MAX] {
+        let cell = Cell::new(Rules {
+            deposit: 0,
+            reserve: 3 * TOKEN,
+            ttl: TTL,
+            prices,
+        });
+        for charge in Charge::ALL {
+            let receipt = cell.withdraw(charge, now).unwrap();
+            let left = 3 * TOKEN - prices.of(charge);
+            assert_eq!(cell.account(now).balance, left, "{charge:?}");
+            cell.give_back(receipt);
+            assert_eq!(cell.account(now).balance, 3 * TOKEN, "{charge:?}");
+        }
+        assert!(cell.withdraw(Charge::Transient, now).is_some());
+        assert!(cell.withdraw(Charge::Hedge, now).is_none(), "2 of 3 left");
+        assert!(cell.withdraw(Charge::TimedOut, now).is_some());
+        assert!(cell.withdraw(Charge::Throttled, now).is_none());
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Op {
     Deposit,
@@ -193,30 +218,35 @@ enum Op {
     Pass(u64),
 }
 
-fn op() -> impl Strategy<Value = Op> {
-    prop_oneof![
-        4 => Just(Op::Deposit),
-        6 => Just(Op::Withdraw),
-        1 => any::<usize>().prop_map(Op::GiveBack),
-        3 => (0..TTL / 3).prop_map(Op::Pass),
-        1 => (0..3 * TTL).prop_map(Op::Pass),
-    ]
+/// A step from two drawn numbers: cheaper to draw than one of several strategies.
+fn op(kind: u8, n: u32) -> Op {
+    let up_to = |most: u64| most / 1000 * u64::from(n % 1000);
+    match kind % 15 {
+        0..4 => Op::Deposit,
+        4..10 => Op::Withdraw,
+        10 => Op::GiveBack(n as usize),
+        11..14 => Op::Pass(up_to(TTL / 3)),
+        _ => Op::Pass(up_to(3 * TTL)),
+    }
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2600))]
+
     /// Against a list of all that happened; and never more than deposits and reserves allow.
     #[test]
     fn agrees_with_a_ledger_of_entries_and_never_over_grants(
         deposit in 0..2 * TOKEN,
         reserve in 0u64..12,
-        ops in prop::collection::vec(op(), 1..300),
+        ops in prop::collection::vec(any::<(u8, u32)>(), 1..40),
     ) {
         let cell = cell(deposit, reserve);
         let slots = SLOTS as u64;
         let width = TTL / slots;
         let (mut now, mut entries, mut out) = (0u64, Vec::<(u64, i128)>::new(), Vec::new());
         let (mut deposited, mut used) = (0u128, 0u128);
-        for op in ops {
+        for (kind, n) in ops {
+            let op = op(kind, n);
             let index = now / width;
             let live: i128 = entries.iter().filter(|(i, _)| index - i < slots).map(|(_, n)| n).sum();
             let balance = (i128::from(reserve * TOKEN) + live).max(0);
@@ -229,7 +259,7 @@ proptest! {
                     deposited += u128::from(deposit);
                 }
                 Op::Withdraw => {
-                    let receipt = cell.withdraw(now);
+                    let receipt = cell.withdraw(Charge::Transient, now);
                     prop_assert_eq!(receipt.is_some(), balance >= i128::from(TOKEN));
                     if let Some(receipt) = receipt {
                         entries.push((index, -i128::from(TOKEN)));
