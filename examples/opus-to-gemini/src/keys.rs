@@ -2,7 +2,7 @@
 
 use std::{env, fmt};
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 
 /// Where Anthropic's key is looked for.
 pub const ANTHROPIC_API_KEY: &str = "ANTHROPIC_API_KEY";
@@ -29,13 +29,13 @@ impl Keys {
         Self::read(|name| env::var(name).ok())
     }
 
+    /// The key in a variable; `None` if it is unset, empty or no text.
+    pub fn var(name: &str) -> Option<SecretString> {
+        of(env::var(name).ok()?)
+    }
+
     fn read(var: impl Fn(&str) -> Option<String>) -> Result<Self, MissingKeys> {
-        let read = |name| {
-            let value = var(name)?;
-            // A trailing newline comes from `export KEY="$(cat file)"` and the like.
-            let value = value.trim();
-            (!value.is_empty()).then(|| SecretString::from(value))
-        };
+        let read = |name| of(var(name)?);
         match (read(ANTHROPIC_API_KEY), read(GEMINI_API_KEY)) {
             (Some(anthropic), Some(gemini)) => Ok(Self { anthropic, gemini }),
             (anthropic, gemini) => Err(MissingKeys {
@@ -44,6 +44,13 @@ impl Keys {
             }),
         }
     }
+}
+
+fn of(value: String) -> Option<SecretString> {
+    let value = SecretString::from(value);
+    // A trailing newline comes from `export KEY="$(cat file)"` and the like.
+    let key = value.expose_secret().trim();
+    (!key.is_empty()).then(|| SecretString::from(key))
 }
 
 /// Which keys are missing.
@@ -67,7 +74,6 @@ impl fmt::Display for MissingKeys {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use secrecy::ExposeSecret;
 
     #[test]
     fn every_missing_variable_is_named() {

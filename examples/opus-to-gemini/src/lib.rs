@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`pipeline`] | the stack: a tower service over chat requests in OpenAI's shape |
 //! | [`chat`] | one chat through it: the answer, or what went wrong, and the record |
+//! | [`config`] | what a file can set: targets, chains, policies, prices |
 //! | [`keys`] | the vendors' keys, from the environment |
 //! | [`fake`] | two fake vendors on loopback, to try and test without keys or network |
 //! | [`demo`] | an incident, played against the stack |
@@ -38,6 +39,7 @@
 //! ```
 
 pub mod chat;
+pub mod config;
 pub mod demo;
 pub mod fake;
 pub mod keys;

@@ -54,15 +54,23 @@ fn a_missing_key_is_named_with_what_to_do() {
 fn a_vendors_error_is_its_message_and_a_failure() {
     let out = run(
         &[],
-        &["chat", "--fake", "--opus-model", "claude-opus-0", "hi"],
+        &[
+            "chat",
+            "--fake",
+            "--opus-model",
+            "claude-opus-0",
+            "--gemini-model",
+            "gemini-0",
+            "hi",
+        ],
     );
     assert!(!out.status.success());
     let said = text(&out.stderr);
     assert!(
-        said.contains("opus answered 404: model: claude-opus-0"),
+        said.contains("gemini answered 404: models/gemini-0 is not found"),
         "{said}"
     );
-    assert!(said.contains("--opus-model"), "{said}");
+    assert!(said.contains("--gemini-model"), "{said}");
     assert!(out.stdout.is_empty());
 }
 

@@ -16,12 +16,12 @@ fn short() -> Settings {
     settings.speed = 20;
     settings.phases = vec![
         Phase::new("healthy", Behaviour::Answer, 2),
-        Phase::new("throttled", Behaviour::Throttle { retry_after }, 2),
         Phase::new("failing", Behaviour::Fail { status: 500 }, 4),
         Phase::new("hanging", Behaviour::Hang, 4),
         Phase::new("cut", Behaviour::Cut, 4),
         Phase::new("reset", Behaviour::Reset, 4),
         Phase::new("recovered", Behaviour::Answer, 4),
+        Phase::new("throttled", Behaviour::Throttle { retry_after }, 2),
     ];
     settings
 }

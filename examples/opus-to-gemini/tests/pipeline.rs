@@ -9,8 +9,9 @@ use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use opus_to_gemini::{
     chat::{Asked, Chat, ChatError, ask},
+    config::Config,
     fake::{Behaviour, Did, FAKE_ANTHROPIC_KEY, FAKE_GEMINI_KEY, FakeVendor, Fakes, KeyLabel},
-    pipeline::{Figures, Pipeline, Upstream},
+    pipeline::{Pipeline, Upstream},
 };
 use tower::ServiceExt;
 use tower_circuit_breaker::State;
@@ -20,10 +21,10 @@ const PLENTY: Duration = Duration::from_secs(30);
 
 /// Both vendors behind a pipeline whose waits are a hundredth of the usual.
 async fn stack() -> (Fakes, Pipeline) {
-    stack_with(Figures::interactive().at_speed(100), PLENTY).await
+    stack_with(Config::interactive().at_speed(100), PLENTY).await
 }
 
-async fn stack_with(mut figures: Figures, opus_within: Duration) -> (Fakes, Pipeline) {
+async fn stack_with(mut config: Config, opus_within: Duration) -> (Fakes, Pipeline) {
     let chance = Chance::seeded(3);
     let fakes = Fakes::start(&chance).await.unwrap();
     let opus = Upstream::opus(FAKE_ANTHROPIC_KEY)
@@ -32,12 +33,12 @@ async fn stack_with(mut figures: Figures, opus_within: Duration) -> (Fakes, Pipe
     let gemini = Upstream::gemini(FAKE_GEMINI_KEY)
         .url(fakes.gemini.url())
         .within(PLENTY, PLENTY);
-    figures.plain_deadline = PLENTY;
-    figures.streaming_deadline = PLENTY;
+    config.call.plain_deadline = Some(PLENTY);
+    config.call.streaming_deadline = Some(PLENTY);
     let pipeline = Pipeline::builder()
         .target(opus)
         .target(gemini)
-        .figures(figures)
+        .config(config)
         .chance(chance)
         .build();
     (fakes, pipeline.unwrap())
@@ -107,8 +108,8 @@ async fn a_long_hint_goes_on_at_once() {
 
 #[tokio::test]
 async fn a_hang_costs_one_limit_and_is_not_repeated() {
-    let figures = Figures::interactive().at_speed(100);
-    let (fakes, pipeline) = stack_with(figures, Duration::from_millis(100)).await;
+    let config = Config::interactive().at_speed(100);
+    let (fakes, pipeline) = stack_with(config, Duration::from_millis(100)).await;
     fakes.anthropic.set(Behaviour::Hang);
     let asked = hello(&pipeline).await;
     assert!(asked.answer.is_ok());
@@ -133,9 +134,10 @@ async fn a_reset_and_an_answer_cut_short_are_failures_like_others() {
 
 #[tokio::test]
 async fn an_open_breaker_costs_nothing_and_closes_again() {
-    let mut figures = Figures::interactive().at_speed(100);
-    figures.breaker_open = Duration::from_secs(3600);
-    let (fakes, pipeline) = stack_with(figures, PLENTY).await;
+    let mut config = Config::interactive().at_speed(100);
+    config.breaker.open = Duration::from_secs(3600);
+    config.breaker.max_open = config.breaker.open;
+    let (fakes, pipeline) = stack_with(config, PLENTY).await;
     fakes.anthropic.set(Behaviour::Fail { status: 503 });
     hello(&pipeline).await;
     hello(&pipeline).await;
@@ -201,9 +203,9 @@ async fn a_stream_passes_as_it_comes() {
 
 #[tokio::test]
 async fn when_both_fail_the_vendors_message_is_given() {
-    let mut figures = Figures::interactive().at_speed(100);
-    figures.breaker_failures = 100;
-    let (fakes, pipeline) = stack_with(figures, PLENTY).await;
+    let mut config = Config::interactive().at_speed(100);
+    config.breaker.failures = 100;
+    let (fakes, pipeline) = stack_with(config, PLENTY).await;
     fakes.anthropic.set(Behaviour::Fail { status: 529 });
     fakes.gemini.set(Behaviour::Fail { status: 503 });
     let asked = hello(&pipeline).await;
@@ -225,14 +227,14 @@ async fn when_both_fail_the_vendors_message_is_given() {
 
 #[tokio::test]
 async fn a_spent_budget_sends_on_without_retrying() {
-    let mut figures = Figures::interactive().at_speed(100);
-    (figures.retry_percent, figures.retry_reserve) = (0, 1);
-    figures.retry_ttl = Duration::from_secs(60);
-    figures.breaker_failures = 100;
-    let (fakes, pipeline) = stack_with(figures, PLENTY).await;
+    let mut config = Config::interactive().at_speed(100);
+    (config.budget.percent, config.budget.reserve) = (0, 1);
+    config.budget.ttl = Duration::from_secs(60);
+    config.breaker.failures = 100;
+    let (fakes, pipeline) = stack_with(config, PLENTY).await;
     fakes.anthropic.set(Behaviour::Fail { status: 500 });
     assert_eq!(hello(&pipeline).await.report.sends(), 3);
-    assert_eq!(pipeline.budget().balance(), 0);
+    assert_eq!(pipeline.budget().unwrap().balance(), 0);
     // A hop is not charged.
     let asked = hello(&pipeline).await;
     assert_eq!((served_by(&asked), asked.report.sends()), ("gemini", 2));

@@ -7,8 +7,9 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use opus_to_gemini::{
     chat::{Asked, Chat, ask},
+    config::Config,
     fake::{Behaviour, Did, FAKE_ANTHROPIC_KEY, FAKE_GEMINI_KEY, FakeVendor, Fakes, KeyLabel},
-    pipeline::{Figures, Pipeline, Upstream},
+    pipeline::{Pipeline, Upstream},
 };
 use tokio::{sync::Semaphore, task::JoinSet};
 use tower_spillway_core::{Chance, Class};
@@ -80,11 +81,11 @@ async fn a_thousand_calls_get_one_outcome_each_and_all_records_agree() {
     let fakes = Fakes::start(&chance).await.unwrap();
     misbehave(&fakes.anthropic, &chance);
     misbehave(&fakes.gemini, &chance);
-    let mut figures = Figures::interactive().at_speed(100);
-    figures.plain_deadline = LIMIT * 10;
+    let mut config = Config::interactive().at_speed(100);
+    config.call.plain_deadline = Some(LIMIT * 10);
     // So that calls are retried and hop: while both breakers are open, callers in a loop would
     // spend a thousand calls on refusals.
-    (figures.breaker_failures, figures.retry_percent) = (100, 100);
+    (config.breaker.failures, config.budget.percent) = (100, 100);
     let pipeline = Pipeline::builder()
         .target(
             Upstream::opus(FAKE_ANTHROPIC_KEY)
@@ -96,7 +97,7 @@ async fn a_thousand_calls_get_one_outcome_each_and_all_records_agree() {
                 .url(fakes.gemini.url())
                 .within(LIMIT, LIMIT),
         )
-        .figures(figures)
+        .config(config)
         .chance(chance)
         .build()
         .unwrap();

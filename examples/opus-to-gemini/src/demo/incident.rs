@@ -12,8 +12,9 @@ use tower_spillway_core::{Chance, clock};
 use super::{Change, Phase, Played, Settings, timeline};
 use crate::{
     chat::{Asked, Chat, ask},
+    config::Config,
     fake::{FAKE_ANTHROPIC_KEY, FAKE_GEMINI_KEY, FakeVendor, Fakes},
-    pipeline::{BuildError, Figures, Pipeline, Upstream},
+    pipeline::{BuildError, Pipeline, Upstream},
 };
 
 /// An incident that could not be played.
@@ -105,7 +106,7 @@ fn pipeline(settings: &Settings, fakes: &Fakes, chance: &Chance) -> Result<Pipel
     Pipeline::builder()
         .target(opus.at_speed(settings.speed))
         .target(gemini.at_speed(settings.speed))
-        .figures(Figures::interactive().at_speed(settings.speed))
+        .config(Config::interactive().at_speed(settings.speed))
         .chance(chance.clone())
         .build()
 }

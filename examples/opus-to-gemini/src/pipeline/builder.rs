@@ -1,20 +1,35 @@
 //! How a pipeline is set up.
 
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderValue, Response};
+use http_body::Body;
+use http_body_util::BodyExt;
+use tower::{Service, ServiceExt, util::BoxCloneSyncService};
+use tower_circuit_breaker::Breaker;
 use tower_failover::FailoverService;
-use tower_spillway_core::Chance;
+use tower_spillway_core::{BoxError, Chance, Failure, Gate, Policy, Reading};
 
 use super::{
-    client::client, error::BuildError, figures::Figures, secret::Secrets, service::Pipeline,
-    stack::Layers, upstream::Upstream,
+    error::BuildError,
+    own::Own,
+    secret::Secrets,
+    service::Pipeline,
+    stack::{ChatRequest, ChatResponse, Layers},
+    upstream::Upstream,
 };
+use crate::config::Config;
 
-/// Sets up a [`Pipeline`].
+/// Sets up a [`Pipeline`]. Each policy is as the [`Config`] says, unless a setter takes the user's
+/// own in its place.
 #[derive(Debug, Default)]
 #[must_use]
 pub struct Builder {
     upstreams: Vec<Upstream>,
-    figures: Figures,
+    config: Config,
     chance: Chance,
+    own: Own,
 }
 
 impl Builder {
@@ -24,9 +39,10 @@ impl Builder {
         self
     }
 
-    /// Other figures; [`Figures::interactive`] by default.
-    pub fn figures(mut self, figures: Figures) -> Self {
-        self.figures = figures;
+    /// Other figures; [`Config::interactive`] by default. Its targets and chains are not looked
+    /// at: see [`Pipeline::from_config`].
+    pub fn config(mut self, config: Config) -> Self {
+        self.config = config;
         self
     }
 
@@ -36,29 +52,102 @@ impl Builder {
         self
     }
 
+    /// Waits and retries as this policy says; how often and how long at most stays as configured.
+    pub fn backoff(mut self, policy: impl Policy<ChatResponse> + Send + Sync + 'static) -> Self {
+        self.own.backoff = Some(Arc::new(policy));
+        self
+    }
+
+    /// Takes servers' hints as this policy says.
+    pub fn retry_after(
+        mut self,
+        policy: impl Policy<ChatResponse> + Send + Sync + 'static,
+    ) -> Self {
+        self.own.retry_after = Some(Arc::new(policy));
+        self
+    }
+
+    /// Makes the breaker of each target, by its name.
+    pub fn breaker(mut self, make: impl Fn(&str) -> Breaker + Send + Sync + 'static) -> Self {
+        self.own.breaker = Some(Arc::new(make));
+        self
+    }
+
+    /// Asks this budget for each retry.
+    pub fn budget(mut self, gate: impl Into<Arc<dyn Gate>>) -> Self {
+        self.own.budget = Some(gate.into());
+        self
+    }
+
+    /// Says what an outcome means where the vendor's table is wrong for this user, and so whether
+    /// the call is retried, goes on to the next target, or ends.
+    pub fn hop_rule<F>(mut self, rule: F) -> Self
+    where
+        F: Fn(Result<&ChatResponse, Failure<'_>>) -> Option<Reading> + Send + Sync + 'static,
+    {
+        self.own.hop_rule = Some(Arc::new(rule));
+        self
+    }
+
+    /// Makes the idempotency key of each call that brings none.
+    pub fn idempotency_key(
+        mut self,
+        make: impl Fn() -> HeaderValue + Send + Sync + 'static,
+    ) -> Self {
+        self.own.idempotency_key = Some(Arc::new(make));
+        self
+    }
+
+    /// Sends through this client instead of hyper-util's. The limits of the pool are then its own.
+    pub fn client<C, B>(mut self, client: C) -> Self
+    where
+        C: Service<ChatRequest, Response = Response<B>, Future: Send + 'static>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+        C::Error: Into<BoxError>,
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let client = client
+            .map_response(|response: Response<B>| {
+                response.map(|body| body.map_err(Into::into).boxed_unsync())
+            })
+            .map_err(Into::into);
+        self.own.client = Some(BoxCloneSyncService::new(client));
+        self
+    }
+
     /// Puts the stack together. Nothing is sent or connected yet.
     ///
     /// # Errors
     ///
     /// [`BuildError`] names the target or the figure that is wrong.
     pub fn build(self) -> Result<Pipeline, BuildError> {
-        let layers = Layers::new(&self.figures, &self.chance)?;
-        let targets = self
-            .upstreams
-            .iter()
-            .map(|upstream| layers.target(upstream, &self.figures, layers.leg(client()?)))
-            .collect::<Result<Vec<_>, BuildError>>()?;
-        let failover = FailoverService::new(targets)?;
-        let plain = layers.around(failover.clone(), self.figures.plain_deadline);
-        let streaming = layers.around(failover, self.figures.streaming_deadline);
-        let breakers = self.upstreams.iter().map(|u| u.name.as_str());
-        let breakers = breakers.map(|name| layers.breaker.breaker(name)).collect();
-        let secrets = Secrets::new(self.upstreams.iter().map(|u| u.key.clone()));
+        let mut upstreams = self.upstreams;
+        if !self.config.failover.enabled {
+            upstreams.truncate(1);
+        }
+        let secrets = Secrets::new(upstreams.iter().map(|u| u.key.clone()));
+        let layers = Layers::new(&self.config, &self.chance, self.own)?;
+        let mut breakers = Vec::new();
+        let mut targets = Vec::new();
+        for (index, upstream) in upstreams.iter().enumerate() {
+            let later = upstreams.get(index.saturating_add(1)..).unwrap_or_default();
+            let breaker = layers.breaker(upstream)?;
+            targets.push(layers.target(upstream, later, breaker.clone())?);
+            breakers.extend(breaker);
+        }
+        let failover =
+            FailoverService::new(targets)?.ready_within(self.config.failover.ready_within);
+        let plain = layers.around(failover.clone(), self.config.call.plain_deadline);
+        let streaming = layers.around(failover, self.config.call.streaming_deadline);
         Ok(Pipeline {
             plain,
             streaming,
-            breakers,
-            budget: layers.budget,
+            breakers: breakers.into(),
+            budget: layers.ratio_budget().cloned(),
             secrets,
         })
     }

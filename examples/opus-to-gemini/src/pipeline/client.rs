@@ -1,35 +1,126 @@
-//! The client at the bottom.
+//! The client at the bottom, and its connections.
 
-use std::time::Duration;
-
-use bytes::Bytes;
-use http_body_util::Full;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::{
-    client::legacy::{Client, connect::HttpConnector},
-    rt::{TokioExecutor, TokioTimer},
+use std::{
+    sync::{Arc, PoisonError, RwLock},
+    task::{Context, Poll},
 };
 
-pub(super) type HttpClient = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
+use bytes::Bytes;
+use http::Response;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_timeout::TimeoutConnector;
+use hyper_util::{
+    client::legacy::{self, Client, ResponseFuture, connect::HttpConnector},
+    rt::{TokioExecutor, TokioTimer},
+};
+use tower_service::Service;
 
-/// A client with a pool of its own: the connections of one target take none from another.
-pub(super) fn client() -> Result<HttpClient, rustls::Error> {
+use super::{slots::Slots, stack::ChatRequest};
+use crate::config;
+
+type Connector = HttpsConnector<Slots<TimeoutConnector<HttpConnector>>>;
+type HttpClient = Client<Connector, Full<Bytes>>;
+
+/// A client whose pool can be left behind.
+///
+/// Clones share the pool, and that of one target takes nothing from another.
+#[derive(Clone)]
+pub(super) struct Pooled(Arc<Shared>);
+
+struct Shared {
+    connector: Connector,
+    settings: config::Pool,
+    current: RwLock<Generation>,
+}
+
+/// A pool and its number.
+struct Generation {
+    number: u64,
+    client: HttpClient,
+}
+
+impl Pooled {
+    pub(super) fn new(settings: &config::Pool) -> Result<Self, rustls::Error> {
+        let connector = connector(settings)?;
+        let first = Generation {
+            number: 0,
+            client: client(&connector, settings),
+        };
+        Ok(Self(Arc::new(Shared {
+            connector,
+            settings: settings.clone(),
+            current: RwLock::new(first),
+        })))
+    }
+
+    /// The number of the pool that a request gets its connection from now.
+    pub(super) fn generation(&self) -> u64 {
+        let current = self.0.current.read();
+        current.unwrap_or_else(PoisonError::into_inner).number
+    }
+
+    /// Leaves the connections of that pool, and all older ones, behind. Requests under way keep
+    /// theirs.
+    ///
+    /// A connection that nothing comes through any more looks like any idle one. So after an
+    /// attempt that timed out no connection is used that was open before.
+    pub(super) fn leave(&self, number: u64) {
+        let current = self.0.current.write();
+        let mut current = current.unwrap_or_else(PoisonError::into_inner);
+        // Of many attempts that time out together the first has done it.
+        if current.number == number {
+            *current = Generation {
+                number: number.wrapping_add(1),
+                client: client(&self.0.connector, &self.0.settings),
+            };
+        }
+    }
+}
+
+impl Service<ChatRequest> for Pooled {
+    type Response = Response<Incoming>;
+    type Error = legacy::Error;
+    type Future = ResponseFuture;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), legacy::Error>> {
+        // A client of hyper-util always is.
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: ChatRequest) -> ResponseFuture {
+        let current = self.0.current.read();
+        let current = current.unwrap_or_else(PoisonError::into_inner);
+        current.client.request(request)
+    }
+}
+
+fn connector(settings: &config::Pool) -> Result<Connector, rustls::Error> {
     let mut http = HttpConnector::new();
     // The TLS connector asks it for `https` addresses.
     http.enforce_http(false);
     http.set_nodelay(true);
-    http.set_connect_timeout(Some(Duration::from_secs(5)));
+    let mut timed = TimeoutConnector::new(http);
+    timed.set_connect_timeout(Some(settings.connect));
+    timed.set_write_timeout(Some(settings.write));
     // The provider is named: with two of them in one program rustls would have no default.
-    let https = HttpsConnectorBuilder::new()
+    Ok(HttpsConnectorBuilder::new()
         .with_provider_and_webpki_roots(rustls::crypto::ring::default_provider())?
         .https_or_http()
         .enable_http1()
         .enable_http2()
-        .wrap_connector(http);
-    Ok(Client::builder(TokioExecutor::new())
+        .wrap_connector(Slots::new(timed, settings.connections)))
+}
+
+fn client(connector: &Connector, settings: &config::Pool) -> HttpClient {
+    Client::builder(TokioExecutor::new())
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
-        .pool_idle_timeout(Duration::from_secs(60))
-        .pool_max_idle_per_host(20)
-        .build(https))
+        .pool_idle_timeout(settings.idle_timeout)
+        .pool_max_idle_per_host(usize::try_from(settings.idle).unwrap_or(usize::MAX))
+        .http2_keep_alive_interval(settings.keep_alive)
+        .http2_keep_alive_timeout(settings.keep_alive_timeout)
+        .http2_keep_alive_while_idle(true)
+        .build(connector.clone())
 }

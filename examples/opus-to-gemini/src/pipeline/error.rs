@@ -2,6 +2,8 @@
 
 use tower_spillway_core::InvalidConfig;
 
+use crate::config::ConfigError;
+
 /// A pipeline that cannot be built. Never shows a key.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -9,6 +11,23 @@ pub enum BuildError {
     /// A figure is out of its bounds.
     #[error(transparent)]
     Invalid(#[from] InvalidConfig),
+    /// A file that is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A chain that is not in the configuration.
+    #[error("there is no chain {chain} in the configuration")]
+    NoChain {
+        /// Its name.
+        chain: String,
+    },
+    /// A key that is not set.
+    #[error("{variable} is not set: it holds the key of target {target}")]
+    MissingKey {
+        /// Which target.
+        target: String,
+        /// The variable.
+        variable: String,
+    },
     /// An address that is none.
     #[error("the address of target {target} is not a URL: {url}")]
     BadUrl {

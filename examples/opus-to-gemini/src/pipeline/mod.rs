@@ -17,10 +17,13 @@
 mod builder;
 mod client;
 mod error;
-mod figures;
+mod fresh;
+mod own;
+mod policies;
 mod prepare;
 mod secret;
 mod service;
+mod slots;
 mod stack;
 mod upstream;
 mod whole;
@@ -28,9 +31,8 @@ mod whole;
 pub use self::{
     builder::Builder,
     error::BuildError,
-    figures::Figures,
     service::Pipeline,
     stack::{AnswerBody, ChatRequest, ChatResponse},
-    upstream::{Fields, Upstream},
+    upstream::Upstream,
     whole::{WholeAnswer, WholeAnswerLayer, WholeFuture},
 };

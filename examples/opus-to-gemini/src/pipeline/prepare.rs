@@ -12,15 +12,17 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version, header};
 use http_body::Body;
 use http_body_util::Full;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, value::RawValue};
 use tower_spillway_core::{BoxError, attempt_timeout::AttemptLimits};
+use tower_spillway_llm::TargetProfile;
 
 use super::{
     error::{BuildError, NotAChat},
     secret,
     stack::ChatRequest,
-    upstream::{Fields, Upstream},
+    upstream::Upstream,
 };
+use crate::config::is_address;
 
 /// Headers of the caller's that a vendor gets. What else a caller sends to a server that holds the
 /// pipeline is not meant for a vendor.
@@ -38,47 +40,51 @@ const PASSED_ON: [HeaderName; 7] = [
 pub(super) struct Fit {
     uri: Uri,
     bearer: HeaderValue,
-    model: Box<RawValue>,
-    fields: Fields,
+    profile: TargetProfile,
+    limits: Option<Limits>,
+}
+
+/// Of an attempt.
+#[derive(Clone, Copy)]
+struct Limits {
     plain: Duration,
     head: Duration,
 }
 
 impl Fit {
-    pub(super) fn new(upstream: &Upstream) -> Result<Self, BuildError> {
-        let target = upstream.name.clone();
-        let bad_url = || BuildError::BadUrl {
-            target: upstream.name.clone(),
-            url: upstream.url.clone(),
+    /// For an upstream; `limited` if its attempts are.
+    pub(super) fn new(upstream: &Upstream, limited: bool) -> Result<Self, BuildError> {
+        let (target, url) = (upstream.name.clone(), upstream.target.url.clone());
+        let Ok(uri) = url.parse::<Uri>() else {
+            return Err(BuildError::BadUrl { target, url });
         };
-        let uri: Uri = upstream.url.parse().map_err(|_| bad_url())?;
-        match (uri.scheme_str(), uri.host()) {
-            (Some("https"), Some(_)) => {}
-            (Some("http"), Some("127.0.0.1" | "[::1]" | "localhost")) => {}
-            (Some("http"), Some(_)) => {
-                let url = upstream.url.clone();
-                return Err(BuildError::Insecure { target, url });
-            }
-            _ => return Err(bad_url()),
+        if !is_address(&url) {
+            return Err(match (uri.scheme_str(), uri.host()) {
+                (Some("http"), Some(_)) => BuildError::Insecure { target, url },
+                _ => BuildError::BadUrl { target, url },
+            });
         }
         Ok(Self {
             uri,
             bearer: secret::bearer(&upstream.key).ok_or(BuildError::BadKey { target })?,
-            model: to_raw_value(&upstream.model).map_err(|_| bad_url())?,
-            fields: upstream.fields.clone(),
-            plain: upstream.plain_within,
-            head: upstream.head_within,
+            profile: upstream.takes(),
+            limits: limited.then_some(Limits {
+                plain: upstream.target.plain_within,
+                head: upstream.target.streaming_within,
+            }),
         })
     }
 
     /// Sets everything in the request.
     pub(super) fn apply(&self, request: &mut ChatRequest) -> Result<(), BoxError> {
         let body = take(request.body_mut());
-        let mut fields = fields(&body)?;
-        let streams = streams(&fields);
-        fields.retain(|name, _| self.fields.keeps(name));
-        fields.insert("model".into(), &self.model);
-        let body = Bytes::from(serde_json::to_vec(&fields)?);
+        let mut chat: Value = serde_json::from_slice(&body).map_err(|_| NotAChat)?;
+        if !chat.is_object() {
+            return Err(NotAChat.into());
+        }
+        self.profile.rewrite(&mut chat);
+        let streams = chat.get("stream").and_then(Value::as_bool) == Some(true);
+        let body = Bytes::from(serde_json::to_vec(&chat)?);
 
         let mut headers = HeaderMap::new();
         for name in &PASSED_ON {
@@ -97,10 +103,12 @@ impl Fit {
         // The connection decides which version is spoken.
         *request.version_mut() = Version::default();
         *request.body_mut() = Full::new(body);
-        request.extensions_mut().insert(AttemptLimits {
-            head: Some(if streams { self.head } else { self.plain }),
-            last_byte: None,
-        });
+        if let Some(Limits { plain, head }) = self.limits {
+            request.extensions_mut().insert(AttemptLimits {
+                head: Some(if streams { head } else { plain }),
+                last_byte: None,
+            });
+        }
         Ok(())
     }
 }
@@ -139,7 +147,7 @@ fn take(body: &mut Full<Bytes>) -> Bytes {
 mod tests {
     use super::*;
     use http::Request;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     fn request(body: &Value) -> ChatRequest {
         let mut request = Request::new(Full::from(body.to_string()));
@@ -157,7 +165,7 @@ mod tests {
 
     #[test]
     fn address_key_model_and_length_are_the_targets_own() {
-        let fit = Fit::new(&Upstream::opus("k-opus")).unwrap();
+        let fit = Fit::new(&Upstream::opus("k-opus"), true).unwrap();
         let mut request = request(&json!({"model": "any", "messages": [1.50, "x"]}));
         fit.apply(&mut request).unwrap();
 
@@ -171,39 +179,36 @@ mod tests {
         assert_eq!(body.len(), length);
         assert_eq!(
             std::str::from_utf8(&body).unwrap(),
-            r#"{"messages":[1.5,"x"],"model":"claude-opus-5"}"#
+            r#"{"model":"claude-opus-5","messages":[1.5,"x"],"max_tokens":8192}"#
         );
         assert!(!format!("{request:?}").contains("k-opus"));
     }
 
     #[test]
     fn fields_that_a_vendor_rejects_are_left_out() {
-        let body = json!({"messages": [], "temperature": 0.2, "frequency_penalty": 1});
+        let body = json!({"messages": [], "max_tokens": 99_999, "temperature": 0.2, "seed": 1});
         let mut at_opus = request(&body);
-        Fit::new(&Upstream::opus("k"))
+        Fit::new(&Upstream::opus("k"), true)
             .unwrap()
             .apply(&mut at_opus)
             .unwrap();
         let mut at_gemini = request(&body);
-        Fit::new(&Upstream::gemini("k"))
+        Fit::new(&Upstream::gemini("k"), true)
             .unwrap()
             .apply(&mut at_gemini)
             .unwrap();
 
-        let names = |v: Value| v.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
-        assert_eq!(
-            names(sent(&mut at_opus)),
-            ["frequency_penalty", "messages", "model"]
-        );
-        assert_eq!(
-            names(sent(&mut at_gemini)),
-            ["messages", "model", "temperature"]
-        );
+        // Unknown fields are ignored there.
+        let opus =
+            json!({"messages": [], "max_tokens": 32_000, "seed": 1, "model": "claude-opus-5"});
+        assert_eq!(sent(&mut at_opus), opus);
+        let gemini = json!({"messages": [], "max_tokens": 65_536, "temperature": 0.2, "model": "gemini-2.5-pro"});
+        assert_eq!(sent(&mut at_gemini), gemini);
     }
 
     #[test]
     fn streams_have_their_own_limit() {
-        let fit = Fit::new(&Upstream::opus("k")).unwrap();
+        let fit = Fit::new(&Upstream::opus("k"), true).unwrap();
         let limit = |body: &Value| {
             let mut request = request(body);
             fit.apply(&mut request).unwrap();
@@ -221,14 +226,14 @@ mod tests {
 
     #[test]
     fn a_body_that_is_no_object_is_an_error() {
-        let fit = Fit::new(&Upstream::opus("k")).unwrap();
+        let fit = Fit::new(&Upstream::opus("k"), true).unwrap();
         let mut request = request(&json!("hi"));
         assert!(fit.apply(&mut request).is_err());
     }
 
     #[test]
     fn a_key_in_the_clear_is_refused() {
-        let at = |url: &str| Fit::new(&Upstream::opus("k").url(url)).map(|_| ());
+        let at = |url: &str| Fit::new(&Upstream::opus("k").url(url), true).map(|_| ());
         assert!(matches!(
             at("http://example.com/v1"),
             Err(BuildError::Insecure { .. })
@@ -236,7 +241,7 @@ mod tests {
         assert!(matches!(at("example"), Err(BuildError::BadUrl { .. })));
         assert!(at("http://127.0.0.1:8080/v1").is_ok());
         assert!(matches!(
-            Fit::new(&Upstream::opus("")).map(|_| ()),
+            Fit::new(&Upstream::opus(""), true).map(|_| ()),
             Err(BuildError::BadKey { .. })
         ));
     }

@@ -8,6 +8,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
+use secrecy::SecretString;
 use tower_circuit_breaker::Breaker;
 use tower_retry_budget::RatioBudget;
 use tower_service::Service;
@@ -15,10 +16,13 @@ use tower_spillway_core::BoxError;
 
 use super::{
     builder::Builder,
+    error::BuildError,
     prepare::wants_stream,
     secret::Secrets,
     stack::{ChatRequest, ChatResponse, Stack},
+    upstream::Upstream,
 };
+use crate::{config::Config, keys::Keys};
 
 /// A service for chat requests in OpenAI's shape: Claude Opus first, Gemini when it must be.
 ///
@@ -35,7 +39,7 @@ pub struct Pipeline {
     pub(super) plain: Stack,
     pub(super) streaming: Stack,
     pub(super) breakers: Arc<[Breaker]>,
-    pub(super) budget: RatioBudget,
+    pub(super) budget: Option<RatioBudget>,
     pub(super) secrets: Secrets,
 }
 
@@ -45,14 +49,59 @@ impl Pipeline {
         Builder::default()
     }
 
-    /// The breakers of all targets, in their order.
+    /// From the text of a file: the targets of its chain `default`, with keys from the environment.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] has the line of what is wrong, or the variable that is not set.
+    ///
+    /// ```
+    /// use opus_to_gemini::pipeline::Pipeline;
+    ///
+    /// let error = Pipeline::from_toml("[breaker]\nfailures = \"many\"\n").unwrap_err();
+    /// assert!(error.to_string().starts_with("line 2: "));
+    /// ```
+    pub fn from_toml(text: &str) -> Result<Self, BuildError> {
+        Self::from_config(&Config::from_toml(text)?, "default", Keys::var)?.build()
+    }
+
+    /// The targets of a chain, with the key that `key` gives for the name of each variable. What
+    /// comes back can be changed before it is built.
+    ///
+    /// # Errors
+    ///
+    /// There is no such chain, or a key is missing.
+    pub fn from_config(
+        config: &Config,
+        chain: &str,
+        key: impl Fn(&str) -> Option<SecretString>,
+    ) -> Result<Builder, BuildError> {
+        let names = config
+            .chains
+            .get(chain)
+            .ok_or_else(|| BuildError::NoChain {
+                chain: chain.to_owned(),
+            })?;
+        let mut builder = Self::builder().config(config.clone());
+        for name in names {
+            let target = config.targets.get(name).cloned().unwrap_or_default();
+            let key = key(&target.key_env).ok_or_else(|| BuildError::MissingKey {
+                target: name.clone(),
+                variable: target.key_env.clone(),
+            })?;
+            builder = builder.target(Upstream::new(name.as_str(), target, key));
+        }
+        Ok(builder)
+    }
+
+    /// The breakers of all targets that have one, in their order.
     pub fn breakers(&self) -> &[Breaker] {
         &self.breakers
     }
 
-    /// The budget of all retries.
-    pub fn budget(&self) -> &RatioBudget {
-        &self.budget
+    /// The budget of all retries; `None` if there is none, or one of the user's own.
+    pub fn budget(&self) -> Option<&RatioBudget> {
+        self.budget.as_ref()
     }
 
     /// The text with every key of this pipeline blotted out, fit to be shown.

@@ -1,132 +1,199 @@
 //! How the layers are put together.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request, Response};
-use http_body_util::{Either, Full};
-use hyper::body::Incoming;
-use tower::{Service, ServiceBuilder, util::BoxCloneSyncService};
-use tower_circuit_breaker::{BreakerConfig, CircuitBreakerLayer, State};
+use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
+use tower::{
+    ServiceBuilder, ServiceExt,
+    util::{BoxCloneSyncService, option_layer},
+};
+use tower_circuit_breaker::{Breaker, CircuitBreakerLayer, State};
 use tower_failover::{FailoverService, Target};
-use tower_jitter_backoff::JitterBackoffLayer;
-use tower_retry_after::RetryAfterLayer;
-use tower_retry_budget::{RatioBudget, RatioConfig, RetryBudgetLayer};
+use tower_http::timeout::ResponseBodyTimeoutLayer;
+use tower_retry_after::hold::SharedHold;
+use tower_retry_budget::{RatioBudget, RetryBudgetLayer};
 use tower_spillway_core::{
-    BoxError, Chance, InvalidConfig, Ledger,
+    BoxError, Chance, Failure, Gate, InvalidConfig, Ledger, Limits, RetryLayer, TargetName,
     attempt_timeout::{AttemptLimits, AttemptTimeoutLayer},
     call::CallLayer,
+    classify::ClassifyLayer,
 };
+use tower_spillway_llm::VendorVerdictLayer;
 
 use super::{
-    client::HttpClient, error::BuildError, figures::Figures, prepare::Fit, upstream::Upstream,
+    client::Pooled,
+    error::BuildError,
+    fresh::FreshLayer,
+    own::{AnyClient, AnyPolicy, Own},
+    policies::{self, RetryAfterEither},
+    prepare::Fit,
+    upstream::Upstream,
     whole::WholeAnswerLayer,
 };
+use crate::config::Config;
 
 /// A chat request in OpenAI's shape. Its address, credentials and model are set per target.
 pub type ChatRequest = Request<Full<Bytes>>;
 
 /// A plain answer, whole, or a stream as it comes.
-pub type AnswerBody = Either<Full<Bytes>, Incoming>;
+pub type AnswerBody = UnsyncBoxBody<Bytes, BoxError>;
 
 /// A vendor's answer.
 pub type ChatResponse = Response<AnswerBody>;
 
-/// The stack with a type that can be named.
+/// A part of the stack with a type that can be named.
 pub(super) type Stack = BoxCloneSyncService<ChatRequest, ChatResponse, BoxError>;
 
-/// All layers but the outermost, which differ between plain and streaming calls.
-#[derive(Clone)]
+/// The policies, as configured or the user's own.
 pub(super) struct Layers {
-    backoff: JitterBackoffLayer,
-    retry_after: RetryAfterLayer,
-    pub(super) breaker: CircuitBreakerLayer,
-    pub(super) budget: RatioBudget,
+    config: Config,
+    chance: Chance,
+    own: Own,
+    backoff: AnyPolicy,
+    retry_after: RetryAfterEither,
+    hold: Option<SharedHold>,
+    ratio: Option<RatioBudget>,
 }
 
 impl Layers {
-    pub(super) fn new(figures: &Figures, chance: &Chance) -> Result<Self, InvalidConfig> {
-        let breaker = BreakerConfig::new()
-            .failures(figures.breaker_failures)
-            .open_time(figures.breaker_open)
-            .max_open_time(figures.breaker_open * 6)
-            .abandoned_after(figures.patience * 5)
-            .chance(chance.clone());
-        let budget = RatioConfig::new()
-            .ratio(f64::from(figures.retry_percent) / 100.0)
-            .reserve(figures.retry_reserve)
-            .ttl(figures.retry_ttl);
+    pub(super) fn new(config: &Config, chance: &Chance, own: Own) -> Result<Self, InvalidConfig> {
+        let backoff = match &own.backoff {
+            Some(backoff) => Arc::clone(backoff),
+            None => policies::backoff(&config.backoff, chance)?,
+        };
+        let (retry_after, hold) =
+            policies::retry_after(&config.retry_after, chance, own.retry_after.as_ref())?;
+        let ratio = match own.budget {
+            Some(_) => None,
+            None => policies::budget(&config.budget)?,
+        };
         Ok(Self {
-            backoff: JitterBackoffLayer::exponential(figures.backoff_base, figures.backoff_cap)?
-                .max_attempts(figures.sends)?
-                .chance(chance.clone()),
-            retry_after: RetryAfterLayer::new()
-                .longest_wait(figures.longest_hint)
-                .chance(chance.clone()),
-            breaker: CircuitBreakerLayer::with_config(breaker)?,
-            budget: budget.build()?,
+            config: config.clone(),
+            chance: chance.clone(),
+            own,
+            backoff,
+            retry_after,
+            hold,
+            ratio,
         })
     }
 
-    /// What is between the failover and one target. The layers are the same for all targets; what
-    /// differs is set in the request.
-    pub(super) fn leg(
+    /// The budget that was configured; the user's own is the user's.
+    pub(super) fn ratio_budget(&self) -> Option<&RatioBudget> {
+        self.ratio.as_ref()
+    }
+
+    fn gate(&self) -> Option<Arc<dyn Gate>> {
+        let configured = || self.ratio.as_ref().map(RatioBudget::as_gate);
+        self.own.budget.clone().or_else(configured)
+    }
+
+    /// The breaker of a target, if it has one.
+    pub(super) fn breaker(&self, upstream: &Upstream) -> Result<Option<Breaker>, InvalidConfig> {
+        if let Some(make) = &self.own.breaker {
+            return Ok(Some(make(&upstream.name)));
+        }
+        let config = upstream.target.breaker.as_ref();
+        let config = config.unwrap_or(&self.config.breaker);
+        policies::breaker(&upstream.name, config, &self.chance)
+    }
+
+    /// A target of the failover, with its own stack.
+    pub(super) fn target(
         &self,
-        client: HttpClient,
-    ) -> impl Service<ChatRequest, Response = ChatResponse, Error = BoxError, Future: Send + 'static>
-    + Clone
-    + Send
-    + Sync
-    + 'static
-    + use<> {
-        ServiceBuilder::new()
-            .layer(self.backoff.clone())
+        upstream: &Upstream,
+        later: &[Upstream],
+        breaker: Option<Breaker>,
+    ) -> Result<Target<Stack, ChatRequest>, BuildError> {
+        let fit = Fit::new(upstream, self.config.attempt_timeout.enabled)?;
+        let leg = self.leg(upstream, later, breaker.clone())?;
+        let failover = &self.config.failover;
+        let (hold, name) = (self.hold.clone(), TargetName::from(upstream.name.as_str()));
+        Ok(Target::new(upstream.name.as_str(), leg)
+            .model(upstream.target.model.as_str())
+            .prepare(move |request| fit.apply(request))
+            .usable_if(move || {
+                let state = breaker.as_ref().map(Breaker::state);
+                let open = matches!(state, Some(State::Open | State::ForcedOpen));
+                let held = || hold.as_ref().and_then(|hold| hold.retry_in(name.clone()));
+                !open && held().is_none()
+            })
+            // A chat changes nothing at the vendor: asked twice, it costs twice.
+            .retry_ambiguous(true)
+            .sends_while_others(failover.sends_while_others)
+            .patience(failover.patience))
+    }
+
+    /// What is between the failover and a target.
+    fn leg(
+        &self,
+        upstream: &Upstream,
+        later: &[Upstream],
+        breaker: Option<Breaker>,
+    ) -> Result<Stack, BuildError> {
+        let (client, pool) = self.client()?;
+        let takes = upstream.takes();
+        let larger = later.iter().any(|l| l.takes().larger_context_than(&takes));
+        let verdict = VendorVerdictLayer::with_rules(upstream.reads(self.config.verdict.enabled))
+            .larger_context_elsewhere(larger);
+        let breaker = breaker.map(|breaker| CircuitBreakerLayer::new().with_breaker(breaker));
+        let hop_rule = self.own.hop_rule.clone().map(|rule| {
+            ClassifyLayer::new(move |out: Result<&ChatResponse, Failure<'_>>| rule(out))
+        });
+        let limits = Limits {
+            max_attempts: Some(self.config.failover.sends),
+            longest_hint: Some(self.config.retry_after.longest_wait),
+            max_total_wait: self.config.backoff.max_total_wait,
+        };
+        let leg = ServiceBuilder::new()
+            .layer(RetryLayer::new(Arc::clone(&self.backoff)).limits(limits))
             .layer(self.retry_after.clone())
-            .layer(self.breaker.clone())
+            .layer(option_layer(breaker))
+            .layer(option_layer(hop_rule))
+            .map_response(|response: Response<_>| response.map(BodyExt::boxed_unsync))
+            .layer(verdict)
+            .layer(FreshLayer { pool })
             // The limits come with the request: they are the target's.
             .layer(AttemptTimeoutLayer::new(AttemptLimits::default()))
             .layer(WholeAnswerLayer)
             .map_request(stamp)
-            .service(client)
+            .service(client);
+        Ok(BoxCloneSyncService::new(leg))
+    }
+
+    /// The client at the bottom, and its pool where it is ours.
+    fn client(&self) -> Result<(AnyClient, Option<Pooled>), BuildError> {
+        if let Some(client) = &self.own.client {
+            return Ok((client.clone(), None));
+        }
+        let pool = Pooled::new(&self.config.pool)?;
+        let client = ServiceBuilder::new()
+            .map_response(|response: Response<_>| {
+                response.map(|body: tower_http::timeout::TimeoutBody<_>| body.boxed_unsync())
+            })
+            .layer(ResponseBodyTimeoutLayer::new(self.config.pool.read_idle))
+            .service(pool.clone())
+            .map_err(BoxError::from);
+        Ok((BoxCloneSyncService::new(client), Some(pool)))
     }
 
     /// The outermost layers, around the failover.
-    pub(super) fn around<S>(
+    pub(super) fn around(
         &self,
-        failover: FailoverService<S, ChatRequest>,
-        deadline: Duration,
-    ) -> Stack
-    where
-        S: Service<ChatRequest, Response = ChatResponse, Error = BoxError, Future: Send + 'static>
-            + Clone
-            + Send
-            + Sync
-            + 'static,
-    {
+        failover: FailoverService<Stack, ChatRequest>,
+        deadline: Option<Duration>,
+    ) -> Stack {
+        let call = match deadline {
+            Some(deadline) => CallLayer::new().deadline(deadline),
+            None => CallLayer::new(),
+        };
         let stack = ServiceBuilder::new()
-            .layer(CallLayer::new().deadline(deadline))
-            .layer(RetryBudgetLayer::shared(&self.budget))
+            .layer(call)
+            .layer(option_layer(self.gate().map(RetryBudgetLayer::shared)))
             .service(failover);
         BoxCloneSyncService::new(stack)
-    }
-
-    /// A target of the failover.
-    pub(super) fn target<S>(
-        &self,
-        upstream: &Upstream,
-        figures: &Figures,
-        leg: S,
-    ) -> Result<Target<S, ChatRequest>, BuildError> {
-        let fit = Fit::new(upstream)?;
-        let breaker = self.breaker.breaker(upstream.name.as_str());
-        Ok(Target::new(upstream.name.as_str(), leg)
-            .model(upstream.model.as_str())
-            .prepare(move |request| fit.apply(request))
-            .usable_if(move || !matches!(breaker.state(), State::Open | State::ForcedOpen))
-            // A chat changes nothing at the vendor: asked twice, it costs twice.
-            .retry_ambiguous(true)
-            .sends_while_others(figures.sends_while_others)
-            .patience(figures.patience))
     }
 }
 

@@ -1,92 +1,52 @@
 //! One vendor's endpoint.
 
-use std::{borrow::Cow, time::Duration};
+use std::time::Duration;
 
 use secrecy::SecretString;
+use tower_spillway_llm::{Rules, TargetProfile};
 
-/// One vendor's OpenAI-compatible endpoint, with its model, key, fields and time limits.
+use crate::config::{Config, Takes, Target};
+
+/// One endpoint with its key: a target of a [`Config`], to be asked by a pipeline.
 ///
 /// The key is shown by no `Debug` and no error.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Upstream {
     pub(super) name: String,
-    pub(super) url: String,
-    pub(super) model: String,
+    pub(super) target: Target,
     pub(super) key: SecretString,
-    pub(super) fields: Fields,
-    pub(super) plain_within: Duration,
-    pub(super) head_within: Duration,
+    profile: Option<TargetProfile>,
+    rules: Option<Rules>,
 }
-
-/// Which fields of a chat request an endpoint gets. A request that is right for one vendor can be
-/// an error at another.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fields {
-    /// All but these.
-    AllBut(Vec<Cow<'static, str>>),
-    /// None but these.
-    Only(Vec<Cow<'static, str>>),
-}
-
-impl Fields {
-    pub(super) fn keeps(&self, name: &str) -> bool {
-        match self {
-            Self::AllBut(names) => !names.iter().any(|n| n == name),
-            Self::Only(names) => names.iter().any(|n| n == name),
-        }
-    }
-}
-
-/// From Opus 4.7 on, other values than the defaults are rejected. Unknown fields are ignored.
-const NOT_FOR_OPUS: [&str; 3] = ["temperature", "top_k", "top_p"];
-
-/// Gemini rejects a request with a field that it does not know.
-const FOR_GEMINI: [&str; 15] = [
-    "max_completion_tokens",
-    "max_tokens",
-    "messages",
-    "model",
-    "n",
-    "parallel_tool_calls",
-    "reasoning_effort",
-    "response_format",
-    "stop",
-    "stream",
-    "stream_options",
-    "temperature",
-    "tool_choice",
-    "tools",
-    "top_p",
-];
 
 impl Upstream {
+    /// A target by its name in records.
+    pub fn new(name: impl Into<String>, target: Target, key: impl Into<SecretString>) -> Self {
+        Self {
+            name: name.into(),
+            target,
+            key: key.into(),
+            profile: None,
+            rules: None,
+        }
+    }
+
     /// Claude Opus at Anthropic's OpenAI-compatible endpoint: 60 s for a plain answer, 8 s to the
     /// head of a stream.
     pub fn opus(key: impl Into<SecretString>) -> Self {
-        Self {
-            name: "opus".into(),
-            url: "https://api.anthropic.com/v1/chat/completions".into(),
-            model: "claude-opus-5".into(),
-            key: key.into(),
-            fields: Fields::AllBut(NOT_FOR_OPUS.map(Cow::from).into()),
-            plain_within: Duration::from_secs(60),
-            head_within: Duration::from_secs(8),
-        }
+        Self::built_in("opus", key)
     }
 
     /// Gemini at its OpenAI-compatible endpoint: 90 s for a plain answer, 15 s to the head of a
     /// stream.
     pub fn gemini(key: impl Into<SecretString>) -> Self {
-        Self {
-            name: "gemini".into(),
-            url: "https://generativelanguage.googleapis.com/v1beta/openai/chat/completions".into(),
-            model: "gemini-2.5-pro".into(),
-            key: key.into(),
-            fields: Fields::Only(FOR_GEMINI.map(Cow::from).into()),
-            plain_within: Duration::from_secs(90),
-            head_within: Duration::from_secs(15),
-        }
+        Self::built_in("gemini", key)
+    }
+
+    fn built_in(name: &str, key: impl Into<SecretString>) -> Self {
+        let target = Config::interactive().targets.remove(name);
+        Self::new(name, target.unwrap_or_default(), key)
     }
 
     /// Another name, for records and the breaker.
@@ -97,34 +57,77 @@ impl Upstream {
 
     /// Another address of the chat endpoint: `https`, or `http` on the loopback interface.
     pub fn url(mut self, url: impl Into<String>) -> Self {
-        self.url = url.into();
+        self.target.url = url.into();
         self
     }
 
     /// Another model.
     pub fn model(mut self, model: impl Into<String>) -> Self {
-        self.model = model.into();
-        self
-    }
-
-    /// Other fields.
-    pub fn fields(mut self, fields: Fields) -> Self {
-        self.fields = fields;
+        self.target.model = model.into();
         self
     }
 
     /// The longest time of one attempt: to the last byte of a plain answer, to the head of a
     /// stream.
     pub fn within(mut self, plain: Duration, head: Duration) -> Self {
-        self.plain_within = plain;
-        self.head_within = head;
+        self.target.plain_within = plain;
+        self.target.streaming_within = head;
+        self
+    }
+
+    /// The most calls at one time.
+    pub fn in_flight(mut self, most: u32) -> Self {
+        self.target.in_flight = most;
+        self
+    }
+
+    /// Makes requests fit in the user's own way; address, key, headers and model are set after it.
+    pub fn profile(mut self, profile: TargetProfile) -> Self {
+        self.profile = Some(profile);
+        self
+    }
+
+    /// Reads answers by the user's own rules.
+    pub fn rules(mut self, rules: Rules) -> Self {
+        self.rules = Some(rules);
         self
     }
 
     /// Its time limits divided by `speed`. At 0 nothing is divided.
     pub fn at_speed(self, speed: u32) -> Self {
         let by = speed.max(1);
-        let (plain, head) = (self.plain_within / by, self.head_within / by);
+        let (plain, head) = (
+            self.target.plain_within / by,
+            self.target.streaming_within / by,
+        );
         self.within(plain, head)
+    }
+
+    /// What it takes.
+    pub(super) fn takes(&self) -> TargetProfile {
+        let model = self.target.model.clone();
+        let mut profile = match (&self.profile, self.target.takes) {
+            (Some(own), _) => own.clone().model(model),
+            (None, Takes::Anthropic) => TargetProfile::anthropic_compat(model),
+            (None, Takes::Gemini) => TargetProfile::gemini_compat(model),
+            (None, Takes::OpenAi) => TargetProfile::new().model(model),
+        };
+        if self.target.max_tokens > 0 {
+            profile = profile.default_max_tokens(self.target.max_tokens);
+        }
+        if self.target.max_tokens_cap > 0 {
+            profile = profile.cap_max_tokens(self.target.max_tokens_cap);
+        }
+        profile
+    }
+
+    /// How its answers are read.
+    pub(super) fn reads(&self, bodies: bool) -> Rules {
+        match (&self.rules, bodies) {
+            (Some(own), _) => own.clone(),
+            (None, true) => Rules::of(self.target.vendor),
+            // The status alone.
+            (None, false) => Rules::only([]),
+        }
     }
 }

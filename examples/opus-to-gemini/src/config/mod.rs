@@ -1,0 +1,49 @@
+//! What a file can set: targets, chains, one table per policy, prices.
+//!
+//! A file says only what differs from its profile. Unknown keys and bad values are errors with
+//! their line and the reason:
+//!
+//! ```
+//! use opus_to_gemini::config::Config;
+//!
+//! let config = Config::from_toml(
+//!     r#"
+//!     profile = "batch"
+//!
+//!     [backoff]
+//!     base = "250ms"
+//!
+//!     [targets.opus]
+//!     model = "claude-opus-4-8"
+//!     "#,
+//! )?;
+//! assert_eq!(config.backoff.base.as_millis(), 250);
+//! assert_eq!(config.targets["opus"].model, "claude-opus-4-8");
+//! // Of the profile:
+//! assert_eq!(config.failover.sends, 6);
+//!
+//! let wrong = Config::from_toml("[breaker]\nfailures = 0\n").unwrap_err();
+//! assert_eq!(wrong.to_string(), "line 2: breaker.failures must be at least 1");
+//! # Ok::<(), opus_to_gemini::config::ConfigError>(())
+//! ```
+
+mod check;
+mod duration;
+mod error;
+mod file;
+mod merge;
+mod print;
+mod profile;
+mod speed;
+mod types;
+
+pub(crate) use self::check::is_address;
+pub use self::{
+    error::ConfigError,
+    types::{
+        Backoff, BackoffKind, Batch, Breaker, BreakerKind, Budget, BudgetKind, Call, Config,
+        Failover, FailoverKind, IdempotencyKey, IdempotencyKeyKind, InFlight, InFlightKind, Pool,
+        PriceOf, Prices, Profile, RetryAfter, RetryAfterKind, Takes, Target, Timeout, TimeoutKind,
+        Verdict, VerdictKind,
+    },
+};

@@ -1,0 +1,304 @@
+//! The effective file, with comments. It holds no key: only names of variables.
+
+use std::fmt::{self, Display, Write};
+
+use serde::Serialize;
+
+use super::{Breaker, Config, Profile, Target, duration::text};
+
+/// Writes `key = value`, and a comment at the side.
+struct Page<'f, 'g>(&'f mut fmt::Formatter<'g>);
+
+impl Page<'_, '_> {
+    fn table(&mut self, name: &str, about: &str) -> fmt::Result {
+        writeln!(self.0, "\n[{name}]{}", comment(about))
+    }
+
+    fn set(&mut self, key: &str, value: impl Display, about: &str) -> fmt::Result {
+        let mut line = format!("{key} = {value}");
+        if !about.is_empty() {
+            let width = line.chars().count();
+            for _ in width..38 {
+                line.push(' ');
+            }
+            write!(line, "{}", comment(about))?;
+        }
+        writeln!(self.0, "{}", line.trim_end())
+    }
+
+    fn head(&mut self, enabled: bool, kind: &str, kinds: &str) -> fmt::Result {
+        self.set("enabled", enabled, "")?;
+        self.set("kind", quoted(kind), kinds)
+    }
+}
+
+fn comment(about: &str) -> String {
+    match about {
+        "" => String::new(),
+        about => format!("  # {about}"),
+    }
+}
+
+/// A string, or anything else, as TOML writes it.
+fn quoted<T: Serialize>(value: T) -> String {
+    toml::Value::try_from(value).map_or_else(|_| String::new(), |value| value.to_string())
+}
+
+fn time(d: std::time::Duration) -> String {
+    quoted(text(d))
+}
+
+fn or_none(d: Option<std::time::Duration>) -> String {
+    d.map_or_else(|| quoted("none"), time)
+}
+
+impl Display for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let page = &mut Page(f);
+        writeln!(
+            page.0,
+            "# What is in force. A file needs only what differs from its profile.\n\
+             # Figures of the two articles behind the stack stand as \"article: ...\"."
+        )?;
+        page.set(
+            "profile",
+            quoted(self.profile.as_str()),
+            "interactive, batch",
+        )?;
+        self.whole_calls(page)?;
+        self.retries(page)?;
+        page.table("breaker", "a target may have figures of its own")?;
+        self.breaker.write(page, "article: 5")?;
+        self.attempts(page)?;
+        self.queue_and_prices(page)?;
+        for (name, target) in &self.targets {
+            target.write(page, name)?;
+        }
+        page.table("chains", "who is asked, in this order")?;
+        for (name, chain) in &self.chains {
+            page.set(&key(name), quoted(chain), "")?;
+        }
+        Ok(())
+    }
+}
+
+impl Config {
+    fn whole_calls(&self, page: &mut Page<'_, '_>) -> fmt::Result {
+        page.table("call", "over all attempts and waits; \"none\" for no limit")?;
+        page.set(
+            "plain_deadline",
+            or_none(self.call.plain_deadline),
+            "to the last byte",
+        )?;
+        page.set(
+            "streaming_deadline",
+            or_none(self.call.streaming_deadline),
+            "to the head of a stream",
+        )?;
+        page.table("idempotency_key", "one per call, the same on every attempt")?;
+        let kind = self.idempotency_key.kind.as_str();
+        page.head(self.idempotency_key.enabled, kind, "random")?;
+        page.table("budget", "what all retries together may add")?;
+        page.head(self.budget.enabled, self.budget.kind.as_str(), "ratio")?;
+        page.set("percent", self.budget.percent, "retries for 100 calls")?;
+        page.set("reserve", self.budget.reserve, "in any case, within ttl")?;
+        page.set("ttl", time(self.budget.ttl), "1s to 60s")?;
+        page.table("failover", "from one target of the chain to the next")?;
+        page.head(
+            self.failover.enabled,
+            self.failover.kind.as_str(),
+            "ordered",
+        )?;
+        page.set(
+            "sends_while_others",
+            self.failover.sends_while_others,
+            "while another target is usable",
+        )?;
+        page.set("sends", self.failover.sends, "on the last target")?;
+        page.set(
+            "patience",
+            time(self.failover.patience),
+            "waits while another is usable",
+        )?;
+        page.set(
+            "ready_within",
+            time(self.failover.ready_within),
+            "for room at a target",
+        )
+    }
+
+    fn retries(&self, page: &mut Page<'_, '_>) -> fmt::Result {
+        let backoff = &self.backoff;
+        page.table("backoff", "each wait is drawn from 0 to its ceiling")?;
+        page.head(
+            backoff.enabled,
+            backoff.kind.as_str(),
+            "exponential, constant",
+        )?;
+        page.set("base", time(backoff.base), "first ceiling; article: 0.25s")?;
+        page.set("cap", time(backoff.cap), "highest ceiling")?;
+        page.set(
+            "max_total_wait",
+            or_none(backoff.max_total_wait),
+            "of all waits on a target",
+        )?;
+        page.table("retry_after", "waits that a server asks for")?;
+        let kind = self.retry_after.kind.as_str();
+        page.head(self.retry_after.enabled, kind, "shared, per_call")?;
+        page.set(
+            "longest_wait",
+            time(self.retry_after.longest_wait),
+            "longer ones are not waited out",
+        )?;
+        page.set(
+            "max_hold",
+            time(self.retry_after.max_hold),
+            "of all calls, after one hint",
+        )
+    }
+
+    fn attempts(&self, page: &mut Page<'_, '_>) -> fmt::Result {
+        page.table("verdict", "reading of answers")?;
+        page.head(self.verdict.enabled, self.verdict.kind.as_str(), "vendor")?;
+        page.table("in_flight", "how far, the targets say")?;
+        page.head(self.in_flight.enabled, self.in_flight.kind.as_str(), "wait")?;
+        page.table("attempt_timeout", "how long, the targets say")?;
+        let kind = self.attempt_timeout.kind.as_str();
+        page.head(self.attempt_timeout.enabled, kind, "whole_answer")?;
+        let pool = &self.pool;
+        page.table("pool", "for each target its own")?;
+        page.set("connections", pool.connections, "open at one time")?;
+        page.set("idle", pool.idle, "kept while idle")?;
+        page.set("idle_timeout", time(pool.idle_timeout), "so long")?;
+        page.set("connect", time(pool.connect), "")?;
+        page.set(
+            "read_idle",
+            time(pool.read_idle),
+            "between pieces of an answer",
+        )?;
+        page.set("write", time(pool.write), "")?;
+        page.set("keep_alive", time(pool.keep_alive), "HTTP/2 pings")?;
+        page.set(
+            "keep_alive_timeout",
+            time(pool.keep_alive_timeout),
+            "of a ping",
+        )
+    }
+
+    fn queue_and_prices(&self, page: &mut Page<'_, '_>) -> fmt::Result {
+        let batch = &self.batch;
+        page.table("batch", "the queue of `batch`")?;
+        page.set("concurrency", batch.concurrency, "items at one time")?;
+        page.set("max_requeues", batch.max_requeues, "of one item")?;
+        page.set(
+            "requeue_base",
+            time(batch.requeue_base),
+            "first ceiling of the delay",
+        )?;
+        page.set("requeue_cap", time(batch.requeue_cap), "highest ceiling")?;
+        page.set(
+            "give_up_after",
+            or_none(batch.give_up_after),
+            "instead of max_requeues",
+        )?;
+        page.table("prices", "US dollars for a million tokens")?;
+        page.set("date", quoted(&self.prices.date), "are they still right?")?;
+        for (model, price) in &self.prices.models {
+            page.table(&format!("prices.models.{}", key(model)), "")?;
+            page.set("input", quoted(&price.input), "")?;
+            if let Some(cached) = &price.cached {
+                page.set("cached", quoted(cached), "")?;
+            }
+            page.set("output", quoted(&price.output), "")?;
+        }
+        Ok(())
+    }
+}
+
+impl Breaker {
+    fn write(&self, page: &mut Page<'_, '_>, article: &str) -> fmt::Result {
+        page.head(self.enabled, self.kind.as_str(), "consecutive")?;
+        page.set("failures", self.failures, &format!("in a row; {article}"))?;
+        page.set(
+            "open",
+            time(self.open),
+            "at first; article: 30s, 60s for Gemini",
+        )?;
+        page.set("max_open", time(self.max_open), "it doubles up to this")?;
+        page.set("close_after", self.close_after, "probes in a row")?;
+        page.set(
+            "abandoned_after",
+            time(self.abandoned_after),
+            "cut off later than this: a failure",
+        )
+    }
+}
+
+impl Target {
+    fn write(&self, page: &mut Page<'_, '_>, name: &str) -> fmt::Result {
+        let name = key(name);
+        page.table(&format!("targets.{name}"), "")?;
+        page.set("vendor", quoted(self.vendor.as_str()), "whose answers")?;
+        page.set(
+            "takes",
+            quoted(self.takes.as_str()),
+            "anthropic, gemini, openai",
+        )?;
+        page.set("url", quoted(&self.url), "")?;
+        page.set("model", quoted(&self.model), "")?;
+        page.set("key_env", quoted(&self.key_env), "holds the key")?;
+        page.set(
+            "plain_within",
+            time(self.plain_within),
+            "an attempt, to the last byte",
+        )?;
+        page.set(
+            "streaming_within",
+            time(self.streaming_within),
+            "an attempt, to the head of a stream",
+        )?;
+        page.set(
+            "max_tokens",
+            self.max_tokens,
+            "if none is asked; 0: the vendor's",
+        )?;
+        page.set("max_tokens_cap", self.max_tokens_cap, "more becomes this")?;
+        page.set("in_flight", self.in_flight, "calls at one time")?;
+        if let Some(breaker) = &self.breaker {
+            page.table(&format!("targets.{name}.breaker"), "")?;
+            breaker.write(page, "article: 5, 3 for Gemini")?;
+        }
+        Ok(())
+    }
+}
+
+/// A name as TOML wants it on the left.
+fn key(name: &str) -> String {
+    let bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    match !name.is_empty() && name.chars().all(bare) {
+        true => name.to_owned(),
+        false => quoted(name),
+    }
+}
+
+impl Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_printed_reads_back_as_it_was() {
+        for config in [Config::interactive(), Config::batch()] {
+            let printed = config.to_string();
+            assert_eq!(Config::from_toml(&printed).unwrap(), config, "{printed}");
+            for line in printed.lines() {
+                assert!(line.chars().count() <= 80, "{line}");
+            }
+        }
+    }
+}

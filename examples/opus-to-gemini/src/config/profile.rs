@@ -1,0 +1,185 @@
+//! The figures of the two profiles.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use tower_spillway_llm::Vendor;
+
+use super::{
+    Backoff, BackoffKind, Batch, Breaker, BreakerKind, Budget, BudgetKind, Call, Config, Failover,
+    FailoverKind, IdempotencyKey, IdempotencyKeyKind, InFlight, InFlightKind, Pool, PriceOf,
+    Prices, Profile, RetryAfter, RetryAfterKind, Takes, Target, Timeout, TimeoutKind, Verdict,
+    VerdictKind,
+};
+
+const fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+impl Config {
+    /// The figures of a profile.
+    pub fn of(profile: Profile) -> Self {
+        match profile {
+            Profile::Interactive => Self::interactive(),
+            Profile::Batch => Self::batch(),
+        }
+    }
+
+    /// For people who wait: chat, servers.
+    pub fn interactive() -> Self {
+        Self {
+            profile: Profile::Interactive,
+            call: Call {
+                plain_deadline: Some(secs(180)),
+                streaming_deadline: Some(secs(60)),
+            },
+            idempotency_key: IdempotencyKey {
+                enabled: true,
+                kind: IdempotencyKeyKind::Random,
+            },
+            budget: Budget {
+                enabled: true,
+                kind: BudgetKind::Ratio,
+                percent: 20,
+                reserve: 10,
+                ttl: secs(10),
+            },
+            failover: Failover {
+                enabled: true,
+                kind: FailoverKind::Ordered,
+                sends_while_others: 2,
+                sends: 4,
+                patience: secs(1),
+                ready_within: secs(1),
+            },
+            backoff: Backoff {
+                enabled: true,
+                kind: BackoffKind::Exponential,
+                base: Duration::from_millis(250),
+                cap: secs(8),
+                max_total_wait: None,
+            },
+            retry_after: RetryAfter {
+                enabled: true,
+                kind: RetryAfterKind::Shared,
+                longest_wait: secs(60),
+                max_hold: secs(300),
+            },
+            breaker: breaker(3, 10),
+            verdict: Verdict {
+                enabled: true,
+                kind: VerdictKind::Vendor,
+            },
+            in_flight: InFlight {
+                enabled: true,
+                kind: InFlightKind::Wait,
+            },
+            attempt_timeout: Timeout {
+                enabled: true,
+                kind: TimeoutKind::Whole,
+            },
+            pool: Pool {
+                connections: 50,
+                idle: 20,
+                idle_timeout: secs(60),
+                connect: secs(5),
+                read_idle: secs(60),
+                write: secs(10),
+                keep_alive: secs(20),
+                keep_alive_timeout: secs(10),
+            },
+            batch: Batch {
+                concurrency: 8,
+                max_requeues: 5,
+                requeue_base: secs(1),
+                requeue_cap: secs(60),
+                give_up_after: None,
+            },
+            prices: prices(),
+            targets: [("opus", opus()), ("gemini", gemini())]
+                .map(|(name, target)| (name.to_owned(), target))
+                .into(),
+            chains: [("default".to_owned(), vec!["opus".into(), "gemini".into()])].into(),
+        }
+    }
+
+    /// For a queue that must be worked off.
+    pub fn batch() -> Self {
+        let mut config = Self::interactive();
+        config.profile = Profile::Batch;
+        config.call = Call::default();
+        config.failover.sends = 6;
+        config.backoff.base = Duration::from_millis(800);
+        config.backoff.cap = secs(30);
+        config.backoff.max_total_wait = Some(secs(60));
+        config.breaker = breaker(5, 30);
+        if let Some(gemini) = config.targets.get_mut("gemini") {
+            gemini.breaker = Some(breaker(3, 60));
+        }
+        config
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::interactive()
+    }
+}
+
+fn breaker(failures: u32, open: u64) -> Breaker {
+    Breaker {
+        enabled: true,
+        kind: BreakerKind::Consecutive,
+        failures,
+        open: secs(open),
+        max_open: secs(60),
+        close_after: 2,
+        abandoned_after: secs(5),
+    }
+}
+
+fn opus() -> Target {
+    Target {
+        vendor: Vendor::AnthropicCompat,
+        takes: Takes::Anthropic,
+        url: "https://api.anthropic.com/v1/chat/completions".into(),
+        model: "claude-opus-5".into(),
+        key_env: "ANTHROPIC_API_KEY".into(),
+        plain_within: secs(60),
+        streaming_within: secs(8),
+        max_tokens: 8_192,
+        max_tokens_cap: 32_000,
+        in_flight: 50,
+        breaker: None,
+    }
+}
+
+fn gemini() -> Target {
+    Target {
+        vendor: Vendor::GeminiCompat,
+        takes: Takes::Gemini,
+        url: "https://generativelanguage.googleapis.com/v1beta/openai/chat/completions".into(),
+        model: "gemini-2.5-pro".into(),
+        key_env: "GEMINI_API_KEY".into(),
+        plain_within: secs(90),
+        streaming_within: secs(15),
+        max_tokens: 8_192,
+        max_tokens_cap: 65_536,
+        in_flight: 50,
+        breaker: None,
+    }
+}
+
+fn prices() -> Prices {
+    let price = |input: &str, cached: &str, output: &str| PriceOf {
+        input: input.into(),
+        cached: Some(cached.into()),
+        output: output.into(),
+    };
+    Prices {
+        date: "2026-09-01".into(),
+        models: BTreeMap::from([
+            ("claude-opus-5".into(), price("5", "0.50", "25")),
+            ("gemini-2.5-pro".into(), price("1.25", "0.125", "10")),
+        ]),
+    }
+}

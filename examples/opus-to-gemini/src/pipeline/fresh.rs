@@ -1,0 +1,96 @@
+//! After an attempt that timed out, none uses a connection that was open before.
+
+use std::{
+    error::Error,
+    fmt,
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use pin_project_lite::pin_project;
+use tower_layer::Layer;
+use tower_service::Service;
+use tower_spillway_core::{BoxError, TimedOut, error::find};
+
+use super::client::Pooled;
+
+/// Leaves the pool behind when an attempt times out. Outside the timeout, since nothing inside
+/// can tell it from a caller who left.
+#[derive(Clone)]
+pub(super) struct FreshLayer {
+    /// `None` over a client of the user's own.
+    pub(super) pool: Option<Pooled>,
+}
+
+impl<S> Layer<S> for FreshLayer {
+    type Service = Fresh<S>;
+
+    fn layer(&self, inner: S) -> Fresh<S> {
+        Fresh {
+            inner,
+            pool: self.pool.clone(),
+        }
+    }
+}
+
+/// See [`FreshLayer`].
+#[derive(Clone)]
+pub(super) struct Fresh<S> {
+    inner: S,
+    pool: Option<Pooled>,
+}
+
+impl<S, Req> Service<Req> for Fresh<S>
+where
+    S: Service<Req, Error = BoxError>,
+{
+    type Response = S::Response;
+    type Error = BoxError;
+    type Future = FreshFuture<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Req) -> Self::Future {
+        let used = self.pool.clone().map(|pool| (pool.generation(), pool));
+        FreshFuture {
+            inner: self.inner.call(request),
+            used,
+        }
+    }
+}
+
+pin_project! {
+    pub(super) struct FreshFuture<F> {
+        #[pin]
+        inner: F,
+        used: Option<(u64, Pooled)>,
+    }
+}
+
+impl<F, T> Future for FreshFuture<F>
+where
+    F: Future<Output = Result<T, BoxError>>,
+{
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let out = ready!(this.inner.poll(cx));
+        if let (Err(error), Some((number, pool))) = (&out, this.used.take()) {
+            let error: &(dyn Error + 'static) = &**error;
+            if find::<TimedOut>(error).is_some() {
+                pool.leave(number);
+            }
+        }
+        Poll::Ready(out)
+    }
+}
+
+impl<F> fmt::Debug for FreshFuture<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FreshFuture").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,98 @@
+//! The policies that a file sets.
+
+use std::sync::Arc;
+
+use tower::util::Either;
+use tower_circuit_breaker::{Breaker, BreakerConfig};
+use tower_jitter_backoff::{Constant, Exponential, JitterBackoff, Schedule};
+use tower_retry_after::{
+    Holding, RetryAfter, RetryAfterLayer,
+    hold::{HoldConfig, SharedHold},
+};
+use tower_retry_budget::{RatioBudget, RatioConfig};
+use tower_spillway_core::{
+    Chance, History, Http, InvalidConfig, Outcome, Policy, RetryLayer, Verdict,
+};
+
+use super::{own::AnyPolicy, stack::ChatResponse};
+use crate::config::{self, BackoffKind, RetryAfterKind};
+
+/// Has no opinion: what a policy that is not enabled says.
+struct Silent;
+
+impl Policy<ChatResponse> for Silent {
+    fn judge(&self, _: &History, _: &Outcome<'_, ChatResponse>) -> Verdict {
+        Verdict::Pass
+    }
+}
+
+pub(super) fn backoff(
+    config: &config::Backoff,
+    chance: &Chance,
+) -> Result<AnyPolicy, InvalidConfig> {
+    if !config.enabled {
+        return Ok(Arc::new(Silent));
+    }
+    let schedule: Schedule = match config.kind {
+        BackoffKind::Exponential => Exponential::new(config.base, config.cap)?.into(),
+        BackoffKind::Constant => Constant::new(config.base)?.into(),
+    };
+    Ok(Arc::new(
+        JitterBackoff::new(schedule).chance(chance.clone()),
+    ))
+}
+
+/// Each call for itself, or one hint for all calls to a target.
+pub(super) type RetryAfterEither = Either<RetryAfterLayer<Http, Holding>, RetryLayer<AnyPolicy>>;
+
+/// The layer, and its holds if it has any.
+pub(super) fn retry_after(
+    config: &config::RetryAfter,
+    chance: &Chance,
+    own: Option<&AnyPolicy>,
+) -> Result<(RetryAfterEither, Option<SharedHold>), InvalidConfig> {
+    let per_call = |policy| Ok((Either::Right(RetryLayer::new(policy)), None));
+    match (own, config.enabled, config.kind) {
+        (Some(own), _, _) => per_call(Arc::clone(own)),
+        (None, false, _) => per_call(Arc::new(Silent)),
+        (None, true, RetryAfterKind::PerCall) => {
+            per_call(Arc::new(RetryAfter::new().chance(chance.clone())))
+        }
+        (None, true, RetryAfterKind::Shared) => {
+            let hold = SharedHold::new(HoldConfig::new().max_hold(config.max_hold))?;
+            let layer = RetryAfterLayer::new()
+                .chance(chance.clone())
+                .shared_hold(hold.clone());
+            Ok((Either::Left(layer), Some(hold)))
+        }
+    }
+}
+
+pub(super) fn budget(config: &config::Budget) -> Result<Option<RatioBudget>, InvalidConfig> {
+    if !config.enabled {
+        return Ok(None);
+    }
+    let budget = RatioConfig::new()
+        .ratio(f64::from(config.percent) / 100.0)
+        .reserve(config.reserve)
+        .ttl(config.ttl);
+    budget.build().map(Some)
+}
+
+pub(super) fn breaker(
+    target: &str,
+    config: &config::Breaker,
+    chance: &Chance,
+) -> Result<Option<Breaker>, InvalidConfig> {
+    if !config.enabled {
+        return Ok(None);
+    }
+    let settings = BreakerConfig::new()
+        .failures(config.failures)
+        .open_time(config.open)
+        .max_open_time(config.max_open)
+        .close_after(config.close_after)
+        .abandoned_after(config.abandoned_after)
+        .chance(chance.clone());
+    Breaker::new(target, settings).map(Some)
+}

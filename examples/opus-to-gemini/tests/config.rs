@@ -1,0 +1,254 @@
+//! Files: what they may say, and how they are told that they are wrong.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may")]
+
+use std::time::Duration;
+
+use opus_to_gemini::{
+    config::{Config, Profile},
+    pipeline::{BuildError, Pipeline},
+};
+
+fn wrong(text: &str) -> String {
+    Config::from_toml(text).unwrap_err().to_string()
+}
+
+#[test]
+fn an_empty_file_is_the_interactive_profile() {
+    assert_eq!(Config::from_toml("").unwrap(), Config::interactive());
+    let batch = Config::from_toml("profile = \"batch\"").unwrap();
+    assert_eq!(batch, Config::batch());
+}
+
+#[test]
+fn the_two_profiles_have_the_figures_that_they_promise() {
+    let secs = Duration::from_secs;
+    let chat = Config::interactive();
+    assert_eq!(chat.call.plain_deadline, Some(secs(180)));
+    assert_eq!(chat.call.streaming_deadline, Some(secs(60)));
+    let breaker = &chat.breaker;
+    let figures = (breaker.failures, breaker.open, breaker.max_open);
+    assert_eq!(figures, (3, secs(10), secs(60)));
+    assert_eq!(
+        (chat.failover.sends_while_others, chat.failover.sends),
+        (2, 4)
+    );
+    assert_eq!(chat.failover.patience, secs(1));
+
+    let batch = Config::batch();
+    assert_eq!(batch.call.plain_deadline, None);
+    assert_eq!(
+        (batch.failover.sends_while_others, batch.failover.sends),
+        (2, 6)
+    );
+    let backoff = &batch.backoff;
+    assert_eq!(
+        (backoff.base, backoff.cap),
+        (Duration::from_millis(800), secs(30))
+    );
+    assert_eq!(backoff.max_total_wait, Some(secs(60)));
+    assert_eq!((batch.breaker.failures, batch.breaker.open), (5, secs(30)));
+    let gemini = batch.targets["gemini"].breaker.as_ref().unwrap();
+    assert_eq!((gemini.failures, gemini.open), (3, secs(60)));
+
+    for config in [chat, batch] {
+        let (opus, gemini) = (&config.targets["opus"], &config.targets["gemini"]);
+        assert_eq!(
+            (opus.plain_within, opus.streaming_within),
+            (secs(60), secs(8))
+        );
+        assert_eq!(
+            (gemini.plain_within, gemini.streaming_within),
+            (secs(90), secs(15))
+        );
+        assert_eq!((opus.in_flight, gemini.in_flight), (50, 50));
+        let pool = &config.pool;
+        assert_eq!((pool.connections, pool.idle), (50, 20));
+        assert_eq!(
+            (pool.connect, pool.read_idle, pool.write),
+            (secs(5), secs(60), secs(10))
+        );
+    }
+}
+
+#[test]
+fn a_file_says_only_what_differs() {
+    let config = Config::from_toml(
+        r#"
+        profile = "batch"
+        [breaker]
+        failures = 7
+        [targets.gemini.breaker]
+        failures = 9
+        [targets.opus.breaker]
+        open = "3s"
+        [targets.mine]
+        vendor = "openai"
+        url = "https://llm.example.com/v1/chat/completions"
+        model = "m"
+        key_env = "MY_KEY"
+        [chains]
+        default = ["mine", "gemini"]
+        "#,
+    )
+    .unwrap();
+    assert_eq!(config.profile, Profile::Batch);
+    let breaker = |name: &str| {
+        let breaker = config.targets[name].breaker.as_ref();
+        breaker.map(|b| (b.failures, b.open.as_secs()))
+    };
+    // Of the target in the profile; of the file's own table; of the file's table alone.
+    assert_eq!(breaker("gemini"), Some((9, 60)));
+    assert_eq!(breaker("opus"), Some((7, 3)));
+    assert_eq!(breaker("mine"), None);
+    assert_eq!(config.chains["default"], ["mine", "gemini"]);
+    assert_eq!(Config::from_toml(&config.to_string()).unwrap(), config);
+}
+
+#[test]
+fn whatever_is_wrong_has_its_line_and_the_reason() {
+    for (text, says) in [
+        (
+            "\n[breaker]\nfailurs = 3",
+            "line 3: unknown field `failurs`",
+        ),
+        ("[brakes]", "line 1: unknown field `brakes`"),
+        ("a = = 1", "line 1: "),
+        ("profile = \"quick\"", "line 1: unknown variant `quick`"),
+        (
+            "[backoff]\nbase = \"8 parsecs\"",
+            "line 2: \"8 parsecs\" must be a duration",
+        ),
+        (
+            "[backoff]\nbase = 8",
+            "line 2: invalid type: integer `8`, expected a duration",
+        ),
+        (
+            "[backoff]\nkind = \"fibonacci\"",
+            "line 2: unknown variant `fibonacci`",
+        ),
+        (
+            "[backoff]\n\ncap = \"1ms\"",
+            "line 3: backoff.cap must be at least backoff.base",
+        ),
+        (
+            "[backoff]\nbase = \"9s\"",
+            "line 1: backoff.cap must be at least backoff.base",
+        ),
+        (
+            "[budget]\nttl = \"2m\"",
+            "line 2: budget.ttl must be from 1s to 60s",
+        ),
+        (
+            "[budget]\nenabled = \"yes\"",
+            "line 2: invalid type: string \"yes\", expected a boolean",
+        ),
+        (
+            "[failover]\nsends = 0",
+            "line 2: failover.sends must be at least 1",
+        ),
+        ("[failover]\nsends = -1", "line 2: invalid value"),
+        (
+            "[breaker]\nopen = \"2m\"",
+            "line 1: breaker.max_open must be at least open",
+        ),
+        (
+            "[pool]\nconnections = 0",
+            "line 2: pool.connections must be at least 1",
+        ),
+        (
+            "[prices]\ndate = \"today\"",
+            "line 2: prices.date must be a day",
+        ),
+        (
+            "[prices.models.m]\ninput = \"$1\"\noutput = \"1\"",
+            "line 2: prices.models.m.input must be dollars",
+        ),
+        (
+            "[targets.opus]\nvendor = \"acme\"",
+            "line 2: vendor must be one of anthropic",
+        ),
+        (
+            "[targets.mine]\nmodel = \"m\"",
+            "line 1: targets.mine.url must be set",
+        ),
+        (
+            "[targets.opus]\nurl = \"http://example.com/v1\"",
+            "line 2: targets.opus.url must be an https address",
+        ),
+        (
+            "[targets.opus]\nmax_tokens = 99999",
+            "line 2: targets.opus.max_tokens must be at most max_tokens_cap",
+        ),
+        (
+            "[targets.opus.breaker]\nfailures = 0",
+            "line 2: targets.opus.breaker.failures must be",
+        ),
+        (
+            "[chains]\ndefault = []",
+            "line 2: chains.default must name at least one target",
+        ),
+        (
+            "[chains]\nfast = [\"flash\"]",
+            "line 2: chains.fast must name targets",
+        ),
+        (
+            "[chains]\nfast = [\"opus\", \"opus\"]",
+            "line 2: chains.fast must name each",
+        ),
+        (
+            "[call]\nplain_deadline = \"never\"",
+            "line 2: \"never\" must be a duration",
+        ),
+    ] {
+        let said = wrong(text);
+        assert!(said.starts_with(says), "{text:?}: {said}");
+    }
+}
+
+#[test]
+fn a_key_in_the_place_of_a_variable_is_refused_and_not_shown() {
+    let said = wrong("[targets.opus]\nkey_env = \"sk-ant-api03-secret\"");
+    assert_eq!(
+        said,
+        "line 2: targets.opus.key_env must be the name of a variable, not a key"
+    );
+}
+
+#[test]
+fn a_pipeline_wants_the_keys_of_its_chain_only() {
+    let text = "[chains]\nsolo = [\"gemini\"]";
+    let config = Config::from_toml(text).unwrap();
+    let key = |name: &str| (name == "GEMINI_API_KEY").then(|| "k".into());
+    assert!(Pipeline::from_config(&config, "solo", key).is_ok());
+    let missing = Pipeline::from_config(&config, "default", key).unwrap_err();
+    assert!(matches!(missing, BuildError::MissingKey { .. }));
+    assert_eq!(
+        missing.to_string(),
+        "ANTHROPIC_API_KEY is not set: it holds the key of target opus"
+    );
+    let none = Pipeline::from_config(&config, "slow", key).unwrap_err();
+    assert!(none.to_string().contains("slow"));
+}
+
+#[test]
+fn every_policy_can_be_turned_off() {
+    let mut text = String::new();
+    for policy in [
+        "idempotency_key",
+        "budget",
+        "failover",
+        "backoff",
+        "retry_after",
+        "breaker",
+        "verdict",
+        "in_flight",
+        "attempt_timeout",
+    ] {
+        text.push_str(&format!("[{policy}]\nenabled = false\n"));
+    }
+    let config = Config::from_toml(&text).unwrap();
+    let pipeline = Pipeline::from_config(&config, "default", |_| Some("k".into()));
+    let pipeline = pipeline.unwrap().build().unwrap();
+    assert!(pipeline.breakers().is_empty() && pipeline.budget().is_none());
+}
