@@ -28,6 +28,7 @@ pub mod gate;
 pub mod hint;
 pub mod keyed;
 pub mod ledger;
+pub mod metrics;
 pub mod refused;
 pub mod retry;
 #[cfg(feature = "testing")]

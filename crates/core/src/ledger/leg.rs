@@ -17,6 +17,11 @@ impl TargetName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    #[cfg(feature = "metrics")]
+    pub(crate) fn shared(&self) -> Arc<str> {
+        Arc::clone(&self.0)
+    }
 }
 
 impl<T: Into<Arc<str>>> From<T> for TargetName {

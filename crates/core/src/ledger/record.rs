@@ -89,6 +89,7 @@ impl Record {
             call_sends: self.sends,
             call_waited: self.waited,
             unsent: slot.unsent,
+            counted: !slot.outer,
             gated: !slot.outer && self.scopes(leg).any(|s| !s.gates.is_empty()),
         }
     }
@@ -151,6 +152,8 @@ pub(crate) struct Situation {
     pub(crate) call_sends: u32,
     pub(crate) call_waited: Duration,
     pub(crate) unsent: u32,
+    /// Whether the outcome is that of an attempt, not of a failover below.
+    pub(crate) counted: bool,
     pub(crate) gated: bool,
 }
 

@@ -14,6 +14,7 @@ use crate::{
     },
     gate::Ask,
     ledger::{Ended, Situation},
+    metrics,
 };
 
 impl<S, Req, P, A> DriveProj<'_, S, Req, P, A>
@@ -134,6 +135,7 @@ where
             }
             Decision::Wait(after) => {
                 self.ledger.will_wait(after, &reading);
+                metrics::retry(self.ledger.target(), &reading);
                 let (out, _) = self.real(out, reading);
                 *self.held = match out {
                     Ok(response) if !self.engine.adapter.holdable(&response) => None,
@@ -172,6 +174,7 @@ where
 
     fn stopped(&self, cause: Cause, reading: &Reading) {
         self.ledger.stop(cause);
+        metrics::stop(self.ledger.target(), cause);
         tracing::debug!(
             http.response.status_code = reading.status(),
             error.type = reading.class().as_str(),

@@ -10,6 +10,7 @@ use crate::{
     Class, Limits, Reading, ResendTerms,
     gate::Gate,
     ledger::{leg::Ended, record::Situation},
+    metrics,
 };
 
 impl Ledger {
@@ -35,6 +36,9 @@ impl Ledger {
             return Situation::default();
         };
         let situation = self.shared.end_attempt(leg, ended);
+        if situation.counted {
+            metrics::attempt(self.target(), ended.reading.class());
+        }
         if situation.gated && ended.reading.class() != Class::Refused {
             let class = ended.reading.class();
             for (gate, first) in self.shared.tell_gates(leg) {
