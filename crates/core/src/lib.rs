@@ -34,6 +34,7 @@ pub mod retry;
 #[cfg(feature = "testing")]
 pub mod testing;
 
+mod body_end;
 mod cause;
 mod class;
 mod outcome;
@@ -46,6 +47,7 @@ pub use crate::{
         Carried, Carry, Detached, ErrorReader, Http, MayCarry, Plain, Read, ReplayableBody, Resend,
         ResendTerms,
     },
+    body_end::BodyEnd,
     cause::Cause,
     chance::Chance,
     class::Class,

@@ -336,6 +336,12 @@ impl Ledger {
         self.shared.lock().served = self.place.leg;
     }
 
+    /// The first content of the answer is there for the caller: token, tool call, reasoning. Of
+    /// several the last counts, since what came before it never reached the caller.
+    pub fn saw_first_content(&self, now: Instant) {
+        self.shared.lock().first_content = Some(now);
+    }
+
     /// Whether the call's own limits allow one more send.
     pub fn may_send(&self) -> bool {
         let record = self.shared.lock();

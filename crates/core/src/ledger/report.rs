@@ -16,7 +16,8 @@ pub struct Report {
     pub model: Option<Arc<str>>,
     /// From the first layer to the outcome.
     pub latency: Duration,
-    /// From the first layer to the first content of a stream.
+    /// From the first layer to the first content of a stream; `None` where no layer below looks for
+    /// it: see [`Ledger::saw_first_content`](crate::Ledger::saw_first_content).
     pub first_content: Option<Duration>,
     /// Every attempt in the order of their start, refusals (never sent) included.
     pub attempts: Vec<Attempt>,
@@ -68,7 +69,9 @@ impl Report {
             target: plan.map(|p| p.target.clone()),
             model: plan.and_then(|p| p.model.clone()),
             latency: end.saturating_duration_since(record.opened),
-            first_content: None,
+            first_content: record
+                .first_content
+                .map(|at| at.saturating_duration_since(record.opened)),
             attempts,
             waited: record.waited,
             fallback_reason: record.fallback(),
