@@ -175,8 +175,11 @@ async fn primary_down_100_callers_at_once_and_a_small_fallback() {
             Target::new("opus", builder.service(opus.clone())).retry_ambiguous(true),
             Target::new("gemini", builder.service(gemini.clone())).retry_ambiguous(true),
         ]);
-        let layer = CallLayer::new().deadline(60 * SECOND);
-        let service = layer.layer(failover.unwrap());
+        // As in the reference stack; the budget bounds what is sent before the first answer is heard.
+        let service = ServiceBuilder::new()
+            .layer(CallLayer::new().deadline(60 * SECOND))
+            .layer(RetryBudgetLayer::ratio(Default::default()).unwrap())
+            .service(failover.unwrap());
         // The outage is known: its breaker is open, and the fallback has a full burst again.
         for _ in 0..5 {
             assert_eq!(send(&mut service.clone(), post()).await.status(), 200);
