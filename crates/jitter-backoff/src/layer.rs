@@ -3,12 +3,12 @@ use std::{fmt, sync::Arc, time::Duration};
 use tower_layer::Layer;
 use tower_spillway_core::{Chance, Class, Engine, Gate, Http, InvalidConfig, Limits, Retry};
 
-use crate::{Constant, Exponential, Jitter, JitterBackoff, Schedule};
+use crate::{Constant, Exponential, FromFn, Jitter, JitterBackoff, Linear, Schedule};
 
 /// Retries with jittered backoff. See the [crate docs](crate).
 #[derive(Clone)]
-pub struct JitterBackoffLayer<A = Http> {
-    policy: JitterBackoff,
+pub struct JitterBackoffLayer<A = Http, D = Schedule> {
+    policy: JitterBackoff<D>,
     limits: Limits,
     gates: Vec<Arc<dyn Gate>>,
     adapter: A,
@@ -35,6 +35,15 @@ impl JitterBackoffLayer {
         Ok(Self::with_schedule(Exponential::new(base, cap)?))
     }
 
+    /// `delay` at first, so much more before each further send, up to `cap`; full jitter, 3 sends.
+    ///
+    /// # Errors
+    ///
+    /// `delay` above zero; `cap` at least 1 ms.
+    pub fn linear(delay: Duration, cap: Duration) -> Result<Self, InvalidConfig> {
+        Ok(Self::with_schedule(Linear::new(delay, cap)?))
+    }
+
     /// The same ceiling before each send, full jitter, 3 sends.
     ///
     /// # Errors
@@ -48,9 +57,18 @@ impl JitterBackoffLayer {
     pub fn with_schedule(schedule: impl Into<Schedule>) -> Self {
         Self::with_policy(JitterBackoff::new(schedule))
     }
+}
 
+impl<F> JitterBackoffLayer<Http, FromFn<F>> {
+    /// Full jitter below what a function says, 3 sends. See [`JitterBackoff::from_fn`].
+    pub fn from_fn(delays: F) -> Self {
+        Self::with_policy(JitterBackoff::from_fn(delays))
+    }
+}
+
+impl<D> JitterBackoffLayer<Http, D> {
     /// A policy that is set up already.
-    pub fn with_policy(policy: JitterBackoff) -> Self {
+    pub fn with_policy(policy: JitterBackoff<D>) -> Self {
         Self {
             policy,
             limits: Limits::default(),
@@ -61,6 +79,19 @@ impl JitterBackoffLayer {
 }
 
 impl<A> JitterBackoffLayer<A> {
+    /// The longest delay of the schedule, of that of [`throttled`](Self::throttled) outcomes too.
+    /// It bounds the schedule only, never a hint of the server.
+    ///
+    /// # Errors
+    ///
+    /// At least 1 ms; of an exponential schedule not below its base.
+    pub fn cap(mut self, cap: Duration) -> Result<Self, InvalidConfig> {
+        self.policy = self.policy.with_cap(cap)?;
+        Ok(self)
+    }
+}
+
+impl<A, D> JitterBackoffLayer<A, D> {
     /// The most sends of one call on one target, the first included. 3 where no retrying layer of
     /// the stack sets it; where several do, the least holds.
     ///
@@ -75,22 +106,19 @@ impl<A> JitterBackoffLayer<A> {
         Ok(self)
     }
 
-    /// The longest delay of the schedule. It bounds the schedule only, never a hint of the server.
-    ///
-    /// # Errors
-    ///
-    /// At least 1 ms; of an exponential schedule not below its base.
-    pub fn cap(mut self, cap: Duration) -> Result<Self, InvalidConfig> {
-        let schedule = self.policy.schedule().with_cap(cap)?;
-        self.policy = self.policy.with_schedule(schedule);
-        Ok(self)
-    }
-
     /// The most that all waits of one call on one target may add up to; equal passes. No wait is
     /// begun that would pass it. Without a limit by default; zero allows no retry.
     #[must_use]
     pub fn max_total_wait(mut self, most: Duration) -> Self {
         self.limits.max_total_wait = Some(most);
+        self
+    }
+
+    /// Another schedule for outcomes that are Throttled, which keep a streak of their own. By
+    /// default they share the schedule.
+    #[must_use]
+    pub fn throttled(mut self, schedule: impl Into<Schedule>) -> Self {
+        self.policy = self.policy.throttled(schedule);
         self
     }
 
@@ -131,7 +159,7 @@ impl<A> JitterBackoffLayer<A> {
 
     /// Sees requests and responses through another adapter; [`Http`] by default.
     #[must_use]
-    pub fn adapter<B>(self, adapter: B) -> JitterBackoffLayer<B> {
+    pub fn adapter<B>(self, adapter: B) -> JitterBackoffLayer<B, D> {
         JitterBackoffLayer {
             policy: self.policy,
             limits: self.limits,
@@ -141,8 +169,8 @@ impl<A> JitterBackoffLayer<A> {
     }
 }
 
-impl<S, A: Clone> Layer<S> for JitterBackoffLayer<A> {
-    type Service = Retry<S, JitterBackoff, A>;
+impl<S, A: Clone, D: Clone> Layer<S> for JitterBackoffLayer<A, D> {
+    type Service = Retry<S, JitterBackoff<D>, A>;
 
     fn layer(&self, inner: S) -> Self::Service {
         let engine = Engine::new(self.policy.clone(), self.adapter.clone()).limits(self.limits);
@@ -154,7 +182,7 @@ impl<S, A: Clone> Layer<S> for JitterBackoffLayer<A> {
     }
 }
 
-impl<A> fmt::Debug for JitterBackoffLayer<A> {
+impl<A, D: fmt::Debug> fmt::Debug for JitterBackoffLayer<A, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("JitterBackoffLayer")
             .field("policy", &self.policy)

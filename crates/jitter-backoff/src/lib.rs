@@ -47,7 +47,9 @@
 //! A [`Schedule`] gives a ceiling for each step, [`Jitter`] draws the delay below it: by default
 //! exponential, 100 ms doubling up to 20 s, with full jitter. A drawn delay is at least 1 ms and
 //! never above the schedule's cap. Each delay is drawn from its own ceiling and never feeds the
-//! next, so jitter does not compound.
+//! next, so jitter does not compound (but for [`Jitter::Decorrelated`], which is made of that).
+//! Throttled and Transient outcomes count their steps apart, and may have
+//! [schedules apart](JitterBackoffLayer::throttled): throttled answers in a row wait ever longer.
 //!
 //! A hint of the server (`Retry-After`) is a floor: the wait is the later of the drawn delay and
 //! the hint, and the cap bounds only the schedule. A hint above 60 s (or what another layer of the
@@ -65,18 +67,26 @@
 //! Two retrying layers in one stack do not multiply: the outer one drives, the inner one advises,
 //! and of the limits that were set the strictest hold. See [`tower_spillway_core::drive`].
 //!
+//! # Metrics
+//!
+//! The feature `metrics` turns on those of the engine, see [`tower_spillway_core::metrics`].
+//!
 //! # Clone
 //!
 //! Clones of the service share the schedule. All state of a call is in the call.
 
+mod delay;
 mod jitter;
 mod layer;
 mod policy;
 mod schedule;
+#[cfg(feature = "tower")]
+pub mod tower;
 
 pub use self::{
-    jitter::Jitter,
+    delay::{Delay, Delays, FromFn},
+    jitter::{Jitter, Spread},
     layer::JitterBackoffLayer,
     policy::JitterBackoff,
-    schedule::{Constant, Exponential, Schedule},
+    schedule::{Constant, Exponential, Linear, Schedule},
 };

@@ -7,7 +7,7 @@ use tower_spillway_core::{
     hint::{self, Hint},
 };
 
-use crate::{Jitter, Schedule};
+use crate::{Delays, FromFn, Jitter, Schedule};
 
 /// Asks for another send after a jittered delay, or after the server's hint if that is later. See
 /// the [crate docs](crate).
@@ -15,11 +15,13 @@ use crate::{Jitter, Schedule};
 /// It is a pure function of the call's history, so one value serves any number of calls. With
 /// [`RetryLayer`](tower_spillway_core::RetryLayer) it can be wrapped in a policy of your own.
 #[derive(Clone, Debug)]
-pub struct JitterBackoff {
-    schedule: Schedule,
+pub struct JitterBackoff<D = Schedule> {
+    delays: D,
+    /// For throttled outcomes, where they have a schedule of their own.
+    throttled: Option<Schedule>,
     jitter: Jitter,
-    throttled: bool,
-    transient: bool,
+    retry_throttled: bool,
+    retry_transient: bool,
     chance: Chance,
 }
 
@@ -32,13 +34,74 @@ impl Default for JitterBackoff {
 impl JitterBackoff {
     /// Full jitter over a schedule, for outcomes that are Throttled or Transient.
     pub fn new(schedule: impl Into<Schedule>) -> Self {
+        Self::over(schedule.into())
+    }
+
+    pub(crate) fn with_cap(mut self, cap: Duration) -> Result<Self, InvalidConfig> {
+        self.delays = self.delays.with_cap(cap)?;
+        self.throttled = self.throttled.map(|s| s.with_cap(cap)).transpose()?;
+        Ok(self)
+    }
+
+    /// The schedule.
+    pub fn schedule(&self) -> &Schedule {
+        &self.delays
+    }
+
+    /// Draws the delay for a step of the schedule, from 0.
+    pub fn delay(&self, step: u32) -> Duration {
+        self.delay_after(step, None)
+    }
+
+    /// Draws the delay for a step of the schedule, from 0, after a wait:
+    /// [`Decorrelated`](Jitter::Decorrelated) jitter goes by it.
+    pub fn delay_after(&self, step: u32, last_wait: Option<Duration>) -> Duration {
+        self.jitter
+            .draw(&self.delays.at(step), last_wait, &self.chance)
+    }
+}
+
+impl<F> JitterBackoff<FromFn<F>> {
+    /// Full jitter below what a function says, which sees the history of the call and the outcome:
+    /// a [`Duration`], or a [`Delay`](crate::Delay) with a base and a cap.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use http::Response;
+    /// use tower_jitter_backoff::JitterBackoff;
+    /// use tower_spillway_core::{History, Outcome};
+    ///
+    /// // The server names a pace; else 100 ms more with every send.
+    /// let policy = JitterBackoff::from_fn(|past: &History, outcome: &Outcome<'_, Response<String>>| {
+    ///     let pace = outcome.response().and_then(|r| r.headers().get("x-pace-ms"));
+    ///     let pace = pace.and_then(|v| v.to_str().ok()?.parse().ok());
+    ///     Duration::from_millis(pace.unwrap_or(100 * u64::from(past.sends)))
+    /// });
+    /// # let _ = policy;
+    /// ```
+    pub fn from_fn(delays: F) -> Self {
+        Self::over(FromFn(delays))
+    }
+}
+
+impl<D> JitterBackoff<D> {
+    fn over(delays: D) -> Self {
         Self {
-            schedule: schedule.into(),
+            delays,
+            throttled: None,
             jitter: Jitter::default(),
-            throttled: true,
-            transient: true,
+            retry_throttled: true,
+            retry_transient: true,
             chance: Chance::default(),
         }
+    }
+
+    /// Another schedule for outcomes that are Throttled, which keep a streak of their own: the AWS
+    /// SDKs begin at 1 s after a throttled answer, at 50 ms after a failure.
+    #[must_use]
+    pub fn throttled(mut self, schedule: impl Into<Schedule>) -> Self {
+        self.throttled = Some(schedule.into());
+        self
     }
 
     /// Draws delays in another way.
@@ -64,52 +127,41 @@ impl JitterBackoff {
         mut self,
         classes: impl IntoIterator<Item = Class>,
     ) -> Result<Self, InvalidConfig> {
-        (self.throttled, self.transient) = (false, false);
+        (self.retry_throttled, self.retry_transient) = (false, false);
         let error = InvalidConfig::new("retry_on", "one or both of Throttled and Transient");
         for class in classes {
             match class {
-                Class::Throttled => self.throttled = true,
-                Class::Transient => self.transient = true,
+                Class::Throttled => self.retry_throttled = true,
+                Class::Transient => self.retry_transient = true,
                 _ => return Err(error),
             }
         }
-        if !(self.throttled || self.transient) {
+        if !(self.retry_throttled || self.retry_transient) {
             return Err(error);
         }
         Ok(self)
     }
 
-    pub(crate) fn with_schedule(mut self, schedule: Schedule) -> Self {
-        self.schedule = schedule;
-        self
-    }
-
-    /// The schedule.
-    pub fn schedule(&self) -> &Schedule {
-        &self.schedule
-    }
-
-    /// Draws the delay for a step of the schedule, from 0.
-    pub fn delay(&self, step: u32) -> Duration {
-        self.jitter.draw(self.schedule.ceiling(step), &self.chance)
-    }
-
     fn retries(&self, class: Class) -> bool {
         match class {
-            Class::Throttled => self.throttled,
-            Class::Transient => self.transient,
+            Class::Throttled => self.retry_throttled,
+            Class::Transient => self.retry_transient,
             _ => false,
         }
     }
 }
 
-impl<Res> Policy<Res> for JitterBackoff {
+impl<Res, D: Delays<Res>> Policy<Res> for JitterBackoff<D> {
     fn judge(&self, past: &History, outcome: &Outcome<'_, Res>) -> Verdict {
-        if !self.retries(outcome.class()) {
+        let class = outcome.class();
+        if !self.retries(class) {
             return Verdict::Pass;
         }
-        // A streak of 0 is an outcome with a hint: the schedule starts again at its base.
-        let own = self.delay(past.streak.saturating_sub(1));
+        let delay = match &self.throttled {
+            Some(schedule) if class == Class::Throttled => schedule.delay(past, outcome),
+            _ => self.delays.delay(past, outcome),
+        };
+        let own = self.jitter.draw(&delay, past.last_wait, &self.chance);
         let asked = outcome.hint().and_then(Hint::after).unwrap_or_default();
         let floor = hint::wait(asked, &self.jitter.for_hints(), &self.chance);
         Verdict::Retry {
@@ -193,6 +245,56 @@ mod tests {
             assert!((low..=high).contains(&mean), "step {n}: {mean:?}");
             assert!(draws.iter().all(|d| *d <= ceiling(n)));
         }
+    }
+
+    /// The AWS SDKs from 2026 on: 50 ms after a failure, 1 s after a throttled answer.
+    #[test]
+    fn throttled_outcomes_have_a_base_and_a_streak_of_their_own() {
+        let exponential = |base| Exponential::new(base, 20 * SECOND).unwrap();
+        let policy = JitterBackoff::new(exponential(SECOND / 20))
+            .throttled(exponential(SECOND))
+            .jitter(Jitter::None);
+        let transient = Reading::new(Class::Transient);
+        let throttled = Reading::new(Class::Throttled);
+        for n in 0..4 {
+            let times = 2u32.pow(n);
+            assert_eq!(
+                after(judge(&policy, n + 1, &transient)),
+                SECOND / 20 * times
+            );
+            assert_eq!(after(judge(&policy, n + 1, &throttled)), SECOND * times);
+        }
+    }
+
+    #[test]
+    fn a_function_sees_history_and_outcome() {
+        let policy = JitterBackoff::from_fn(|past: &History, outcome: &Outcome<'_, &str>| {
+            let name = outcome.response().map_or(0, |r| r.len() as u32);
+            Duration::from_millis(u64::from(past.sends * 1000 + name))
+        })
+        .jitter(Jitter::None);
+        let reading = Reading::new(Class::Transient);
+        let mut past = History::default();
+        past.sends = 2;
+        let verdict = policy.judge(&past, &Outcome::new(&reading, Ok(&"four")));
+        assert_eq!(after(verdict), Duration::from_millis(2004));
+    }
+
+    #[test]
+    fn a_function_may_say_base_and_cap() {
+        let policy = JitterBackoff::from_fn(|_: &History, _: &Outcome<'_, ()>| {
+            crate::Delay::new(8 * SECOND).base(SECOND).cap(2 * SECOND)
+        });
+        let reading = Reading::new(Class::Transient);
+        let policy = policy.jitter(Jitter::Decorrelated);
+        let policy = policy.chance(Chance::fixed(u64::MAX));
+        assert_eq!(after_of(&policy, &reading), 2 * SECOND);
+        let policy = policy.chance(Chance::fixed(0));
+        assert_eq!(after_of(&policy, &reading), SECOND);
+    }
+
+    fn after_of(policy: &impl Policy<()>, reading: &Reading) -> Duration {
+        after(policy.judge(&History::default(), &Outcome::new(reading, Ok(&()))))
     }
 
     #[test]

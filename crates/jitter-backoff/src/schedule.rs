@@ -10,6 +10,8 @@ use tower_spillway_core::InvalidConfig;
 pub enum Schedule {
     /// The same at every step.
     Constant(Constant),
+    /// The same more at every step, up to a cap.
+    Linear(Linear),
     /// A base, multiplied at every step, up to a cap.
     Exponential(Exponential),
 }
@@ -26,6 +28,7 @@ impl Schedule {
     pub fn ceiling(&self, step: u32) -> Duration {
         match self {
             Self::Constant(schedule) => schedule.delay.min(schedule.cap),
+            Self::Linear(schedule) => schedule.ceiling(step),
             Self::Exponential(schedule) => schedule.ceiling(step),
         }
     }
@@ -34,6 +37,7 @@ impl Schedule {
     pub fn cap(&self) -> Duration {
         match self {
             Self::Constant(schedule) => schedule.cap,
+            Self::Linear(schedule) => schedule.cap,
             Self::Exponential(schedule) => schedule.cap,
         }
     }
@@ -47,6 +51,7 @@ impl Schedule {
         check_cap(cap)?;
         Ok(match self {
             Self::Constant(schedule) => Self::Constant(Constant { cap, ..schedule }),
+            Self::Linear(schedule) => Self::Linear(Linear { cap, ..schedule }),
             Self::Exponential(schedule) => Self::Exponential(schedule.with_cap(cap)?),
         })
     }
@@ -55,6 +60,12 @@ impl Schedule {
 impl From<Constant> for Schedule {
     fn from(schedule: Constant) -> Self {
         Self::Constant(schedule)
+    }
+}
+
+impl From<Linear> for Schedule {
+    fn from(schedule: Linear) -> Self {
+        Self::Linear(schedule)
     }
 }
 
@@ -85,6 +96,34 @@ impl Constant {
             delay,
             cap: delay.max(LEAST_CAP),
         })
+    }
+}
+
+/// The same more at every step, up to a cap: `delay`, twice `delay`, three times `delay`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Linear {
+    delay: Duration,
+    cap: Duration,
+}
+
+impl Linear {
+    /// `delay` at first, and so much more at every step, up to `cap`.
+    ///
+    /// # Errors
+    ///
+    /// `delay` above zero; `cap` at least 1 ms. One below `delay` cuts every step.
+    pub fn new(delay: Duration, cap: Duration) -> Result<Self, InvalidConfig> {
+        if delay.is_zero() {
+            return Err(InvalidConfig::new("delay", "above zero"));
+        }
+        check_cap(cap)?;
+        Ok(Self { delay, cap })
+    }
+
+    /// `delay * (step + 1)`, up to the cap.
+    fn ceiling(&self, step: u32) -> Duration {
+        // At most 2^94 * 2^32, which a u128 holds.
+        duration(self.delay.as_nanos() * (u128::from(step) + 1)).min(self.cap)
     }
 }
 
@@ -187,7 +226,7 @@ impl Exponential {
 }
 
 /// Saturating, since `Duration::from_nanos` takes only a u64.
-fn duration(nanos: u128) -> Duration {
+pub(crate) fn duration(nanos: u128) -> Duration {
     const SECOND: u128 = 1_000_000_000;
     match (u64::try_from(nanos / SECOND), u32::try_from(nanos % SECOND)) {
         (Ok(secs), Ok(nanos)) => Duration::new(secs, nanos),
@@ -251,6 +290,26 @@ mod tests {
             .multiplier(4, 3)
             .unwrap();
         assert_eq!(schedule.ceiling(1), 4 * MS);
+    }
+
+    #[test]
+    fn linear_grows_by_the_same_up_to_the_cap_and_never_overflows() {
+        let linear = |delay, cap| Schedule::from(Linear::new(delay, cap).unwrap());
+        let schedule = linear(300 * MS, 1000 * MS);
+        let ceilings: Vec<_> = (0..5).map(|n| schedule.ceiling(n).as_millis()).collect();
+        assert_eq!(ceilings, [300, 600, 900, 1000, 1000]);
+        assert_eq!(linear(10_000 * MS, 1000 * MS).ceiling(0), 1000 * MS);
+        for step in [0, 1, u32::MAX] {
+            assert_eq!(
+                linear(Duration::MAX, Duration::MAX).ceiling(step),
+                Duration::MAX
+            );
+        }
+        let refused = |delay, cap| Linear::new(delay, cap).unwrap_err().what();
+        assert_eq!(refused(Duration::ZERO, MS), "delay");
+        assert_eq!(refused(MS, MS / 2), "cap");
+        let cut = linear(MS, MS).with_cap(Duration::ZERO);
+        assert_eq!(cut.unwrap_err().what(), "cap");
     }
 
     #[test]

@@ -2,10 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
+use http::Response;
 use tower::{Layer, ServiceExt};
-use tower_jitter_backoff::{Jitter, JitterBackoffLayer};
+use tower_jitter_backoff::{Exponential, Jitter, JitterBackoffLayer};
 use tower_spillway_core::{
-    Cause, Chance, Class, Gate, InvalidConfig, Ledger,
+    Cause, Chance, Class, Gate, History, InvalidConfig, Ledger, Outcome,
     call::CallLayer,
     gate::{Ask, Receipt},
 };
@@ -221,4 +222,92 @@ fn wrong_values_are_refused_by_name() {
         error(exact().retry_on([])),
         "retry_on must be one or both of Throttled and Transient"
     );
+}
+
+fn exponential(base: Duration) -> Exponential {
+    Exponential::new(base, 20 * SECOND).unwrap()
+}
+
+/// Throttled answers in a row wait ever longer, from a base of their own; failures between them
+/// neither grow with them nor start them again.
+#[tokio::test(start_paused = true)]
+async fn throttled_answers_in_a_row_grow_on_their_own() {
+    let statuses = [429, 503, 429, 503, 429, 200];
+    let upstream = answers(statuses.map(|status| (status, "")));
+    let layer = JitterBackoffLayer::with_schedule(exponential(50 * MS))
+        .throttled(exponential(SECOND))
+        .jitter(Jitter::None)
+        .max_attempts(9)
+        .unwrap();
+    assert_eq!(status(layer, &upstream).await, 200);
+    let times = upstream.times();
+    let waits: Vec<_> = times.windows(2).map(|w| w[1] - w[0]).collect();
+    assert_eq!(waits, [1000, 50, 2000, 100, 4000].map(|ms| ms * MS));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hinted_wait_starts_the_throttled_schedule_again() {
+    let upstream = answers([(429, ""), (429, ""), (429, "3"), (429, ""), (200, "")]);
+    let layer = JitterBackoffLayer::with_schedule(exponential(50 * MS))
+        .throttled(exponential(SECOND))
+        .jitter(Jitter::None)
+        .max_attempts(9)
+        .unwrap();
+    assert_eq!(status(layer, &upstream).await, 200);
+    let times = upstream.times();
+    let waits: Vec<_> = times.windows(2).map(|w| w[1] - w[0]).collect();
+    assert_eq!(waits, [1, 2, 3, 1].map(|s| s * SECOND));
+}
+
+#[tokio::test(start_paused = true)]
+async fn linear_waits_so_much_more_each_time() {
+    let upstream = answers([(503, "")]);
+    let layer = JitterBackoffLayer::linear(SECOND, 3 * SECOND).unwrap();
+    let layer = layer.jitter(Jitter::None).max_attempts(6).unwrap();
+    assert_eq!(status(layer, &upstream).await, 503);
+    assert_eq!(upstream.times(), [0, 1, 3, 6, 9, 12].map(|s| s * SECOND));
+}
+
+/// The state of decorrelated jitter is the call's: another call begins at the base.
+#[tokio::test(start_paused = true)]
+async fn decorrelated_jitter_goes_by_the_waits_of_its_own_call() {
+    let layer = JitterBackoffLayer::with_schedule(exponential(SECOND))
+        .jitter(Jitter::Decorrelated)
+        .chance(Chance::fixed(u64::MAX))
+        .max_attempts(5)
+        .unwrap();
+    for _ in 0..2 {
+        let upstream = answers([(503, "")]);
+        assert_eq!(status(layer.clone(), &upstream).await, 503);
+        assert_eq!(upstream.times(), [0, 3, 12, 32, 52].map(|s| s * SECOND));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_function_sees_the_answer_and_the_history() {
+    let upstream = answers([(503, ""), (500, ""), (503, ""), (200, "")]);
+    let layer =
+        JitterBackoffLayer::from_fn(|past: &History, outcome: &Outcome<'_, Response<String>>| {
+            let status = outcome.response().map_or(0, |r| r.status().as_u16());
+            past.sends * Duration::from_millis(u64::from(status))
+        });
+    let layer = layer.jitter(Jitter::None).max_attempts(9).unwrap();
+    let service = layer.layer(upstream.clone());
+    assert_eq!(service.oneshot(get()).await.unwrap().status(), 200);
+    let times = upstream.times();
+    let waits: Vec<_> = times.windows(2).map(|w| w[1] - w[0]).collect();
+    assert_eq!(waits, [503, 1000, 1509].map(|ms| ms * MS));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cap_holds_for_both_schedules() {
+    let layer = JitterBackoffLayer::with_schedule(exponential(50 * MS))
+        .throttled(exponential(SECOND))
+        .cap(2 * SECOND)
+        .unwrap();
+    let layer = layer.jitter(Jitter::None).max_attempts(5).unwrap();
+    let upstream = answers([(429, "")]);
+    assert_eq!(status(layer.clone(), &upstream).await, 429);
+    assert_eq!(upstream.times(), [0, 1, 3, 5, 7].map(|s| s * SECOND));
+    assert_eq!(layer.cap(SECOND / 2).unwrap_err().what(), "cap");
 }
