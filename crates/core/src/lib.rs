@@ -14,6 +14,7 @@
 //! | [`hint`] | what a server said about when to come back |
 //! | [`keyed`] | state for each target or key, bounded |
 //! | [`call`], [`attempt_timeout`], [`classify`] | three layers that every stack wants |
+//! | [`in_flight`], [`idempotency_key`] | a bound on what is out at a target; one key for each call |
 //! | [`refused`], [`error`] | typed errors |
 
 pub mod adapter;
@@ -26,6 +27,8 @@ pub mod drive;
 pub mod error;
 pub mod gate;
 pub mod hint;
+pub mod idempotency_key;
+pub mod in_flight;
 pub mod keyed;
 pub mod ledger;
 pub mod metrics;

@@ -4,8 +4,8 @@
 //!
 //! | crate | what it adds |
 //! |---|---|
-//! | [`core`] | the record of a call, the retry engine, `CallLayer`, `AttemptTimeoutLayer`, `ClassifyLayer` |
-//! | [`retry_after`] | waits as long as the server asked, then sends again |
+//! | [`core`] | the record of a call, the retry engine, `CallLayer`, `AttemptTimeoutLayer`, `ClassifyLayer`, `InFlightLayer`, `IdempotencyKeyLayer` |
+//! | [`retry_after`] | waits as long as the server asked, then sends again; holds everybody until then, if asked to |
 //! | [`jitter_backoff`] | retries with jittered backoff |
 //! | [`circuit_breaker`] | takes a failing target out at once and brings it back carefully |
 //! | [`retry_budget`] | bounds what retries may add, per call and per target |
@@ -72,11 +72,15 @@ pub mod prelude {
     pub use tower_circuit_breaker::CircuitBreakerLayer;
     pub use tower_failover::{AllRefused, FailoverService, Target};
     pub use tower_jitter_backoff::JitterBackoffLayer;
-    pub use tower_retry_after::RetryAfterLayer;
+    pub use tower_retry_after::{
+        RetryAfterLayer,
+        hold::{HoldConfig, SharedHold},
+    };
     pub use tower_retry_budget::RetryBudgetLayer;
     pub use tower_spillway_core::{
         BoxError, Carried, Cause, Class, Http, Ledger, Outcome, Plain, Policy, Reading, Refused,
         Report, RetryLayer, TimedOut, Verdict, attempt_timeout::AttemptTimeoutLayer,
-        call::CallLayer, classify::ClassifyLayer,
+        call::CallLayer, classify::ClassifyLayer, idempotency_key::IdempotencyKeyLayer,
+        in_flight::InFlightLayer,
     };
 }

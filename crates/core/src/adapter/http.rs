@@ -27,7 +27,7 @@ const CREDENTIALS: [HeaderName; 6] = [
     HeaderName::from_static("x-goog-api-key"),
 ];
 
-const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// Reads `http` requests and responses: the default adapter of every layer.
 ///

@@ -16,6 +16,7 @@ mod table;
 
 use std::error::Error;
 
+pub(crate) use self::http::IDEMPOTENCY_KEY;
 pub use self::{
     detached::Detached,
     errors::ErrorReader,

@@ -18,6 +18,8 @@ mod clock_reads;
 mod contract;
 mod drops;
 mod gates;
+mod idempotency_key;
+mod in_flight;
 mod legs;
 mod outcomes;
 mod properties;
