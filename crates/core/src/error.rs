@@ -138,7 +138,7 @@ pub struct NotReplayable {
 
 impl NotReplayable {
     /// `why` is a short phrase, for instance `"the body was only half sent"`.
-    pub fn new(why: &'static str) -> Self {
+    pub const fn new(why: &'static str) -> Self {
         Self { why }
     }
 

@@ -15,6 +15,7 @@
 //! | [`keyed`] | state for each target or key, bounded |
 //! | [`call`], [`attempt_timeout`], [`classify`] | three layers that every stack wants |
 //! | [`in_flight`], [`idempotency_key`] | a bound on what is out at a target; one key for each call |
+//! | `replay` (feature `body`) | request bodies that can be sent again |
 //! | [`refused`], [`error`] | typed errors |
 
 pub mod adapter;
@@ -33,6 +34,8 @@ pub mod keyed;
 pub mod ledger;
 pub mod metrics;
 pub mod refused;
+#[cfg(feature = "body")]
+pub mod replay;
 pub mod retry;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -45,6 +48,8 @@ mod policy;
 mod reading;
 mod verdict;
 
+#[cfg(feature = "body")]
+pub use crate::replay::{ReplayBody, ReplayLayer};
 pub use crate::{
     adapter::{
         Carried, Carry, Detached, ErrorReader, Http, MayCarry, Plain, Read, ReplayableBody, Resend,

@@ -209,7 +209,10 @@ where
         if !self.ledger.may_send() {
             return Err(Some(Cause::AttemptsExhausted));
         }
-        self.next_request().map_err(|_| Some(Cause::NotReplayable))
+        self.next_request(kept.out.is_ok()).map_err(|why| {
+            kept.leg.not_replayable(why);
+            None
+        })
     }
 
     fn in_time(&self) -> bool {
@@ -218,14 +221,16 @@ where
             .is_none_or(|deadline| self.ledger.last_seen() < deadline)
     }
 
-    /// The pristine request, and a copy kept while there is a target after the next.
-    fn next_request(&mut self) -> Result<Req, NotReplayable> {
+    /// The pristine request, and a copy kept while there is a target after the next. Whether it can
+    /// still be sent depends on how the last send ended: in a response if `answered`.
+    fn next_request(&mut self, answered: bool) -> Result<Req, NotReplayable> {
         let request = self
             .pristine
             .as_mut()
             .map_err(|why| *why)?
             .take()
             .ok_or(NotReplayable::new("it was sent to the last target"))?;
+        self.adapter.still_replayable(&request, answered)?;
         if self.index.saturating_add(2) < self.fleet.specs.len() {
             self.pristine = self.adapter.try_clone(&request).map(Some);
         }
@@ -236,7 +241,7 @@ where
     fn after_refusal(&mut self) -> Next<Req, Res> {
         let last = self.index.saturating_add(1) >= self.fleet.specs.len();
         if !last && self.in_time() && self.ledger.may_send() {
-            if let Ok(request) = self.next_request() {
+            if let Ok(request) = self.next_request(false) {
                 self.hop(Class::Refused, None);
                 return Next::Hop(request);
             }

@@ -4,7 +4,7 @@
 //!
 //! | crate | what it adds |
 //! |---|---|
-//! | [`core`] | the record of a call, the retry engine, `CallLayer`, `AttemptTimeoutLayer`, `ClassifyLayer`, `InFlightLayer`, `IdempotencyKeyLayer` |
+//! | [`core`] | the record of a call, the retry engine, `CallLayer`, `ReplayLayer`, `AttemptTimeoutLayer`, `ClassifyLayer`, `InFlightLayer`, `IdempotencyKeyLayer` |
 //! | [`retry_after`] | waits as long as the server asked, then sends again; holds everybody until then, if asked to |
 //! | [`jitter_backoff`] | retries with jittered backoff |
 //! | [`circuit_breaker`] | takes a failing target out at once and brings it back carefully |
@@ -79,8 +79,8 @@ pub mod prelude {
     pub use tower_retry_budget::RetryBudgetLayer;
     pub use tower_spillway_core::{
         BoxError, Carried, Cause, Class, Http, Ledger, Outcome, Plain, Policy, Reading, Refused,
-        Report, RetryLayer, TimedOut, Verdict, attempt_timeout::AttemptTimeoutLayer,
-        call::CallLayer, classify::ClassifyLayer, idempotency_key::IdempotencyKeyLayer,
-        in_flight::InFlightLayer,
+        ReplayBody, ReplayLayer, Report, RetryLayer, TimedOut, Verdict,
+        attempt_timeout::AttemptTimeoutLayer, call::CallLayer, classify::ClassifyLayer,
+        idempotency_key::IdempotencyKeyLayer, in_flight::InFlightLayer,
     };
 }

@@ -161,6 +161,10 @@ impl<B: ReplayableBody> Resend<Request<B>> for Http {
         Ok(copy)
     }
 
+    fn still_replayable(&self, copy: &Request<B>, answered: bool) -> Result<(), NotReplayable> {
+        copy.body().still_replayable(answered)
+    }
+
     fn resend_safe(&self, request: &Request<B>, terms: ResendTerms) -> bool {
         let terms = terms.or(self.terms);
         request.method().is_idempotent()

@@ -70,6 +70,17 @@ pub trait Resend<Req>: MayCarry<Req> {
     /// [`NotReplayable`] says why there can be none; the request is then sent once.
     fn try_clone(&self, request: &Req) -> Result<Req, NotReplayable>;
 
+    /// Whether a copy that was made before a send can still be sent now that the send has ended; in
+    /// a response if `answered`, else in an error. Asked before each further send.
+    ///
+    /// # Errors
+    ///
+    /// [`NotReplayable`] says what came in between; the outcome at hand is then returned.
+    fn still_replayable(&self, copy: &Req, answered: bool) -> Result<(), NotReplayable> {
+        let _ = (copy, answered);
+        Ok(())
+    }
+
     /// Whether the request may be sent again although the server may have processed it: an
     /// idempotent method, or what `terms` allow.
     fn resend_safe(&self, request: &Req, terms: ResendTerms) -> bool;

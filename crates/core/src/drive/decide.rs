@@ -16,6 +16,8 @@ pub(super) enum Decision {
     Return,
     /// Give it to the caller, although somebody may have wanted to send again.
     Stop(Cause),
+    /// Give it to the caller: the request cannot be sent twice.
+    Once(NotReplayable),
     /// Wait, then send again, if the gates grant.
     Wait(Duration),
 }
@@ -39,8 +41,8 @@ pub(super) fn after_refusal(copy: Result<(), NotReplayable>, at: &Situation) -> 
         Some(Verdict::Stop(cause)) => return Decision::Stop(cause),
         Some(Verdict::Pass) | None => return Decision::Stop(Cause::Refused),
     };
-    if copy.is_err() {
-        return Decision::Stop(Cause::NotReplayable);
+    if let Err(why) = copy {
+        return Decision::Once(why);
     }
     if at.unsent >= MOST_UNSENT {
         return Decision::Stop(Cause::Refused);
@@ -63,8 +65,8 @@ pub(super) fn after_failure(
         Verdict::Stop(cause) => return Decision::Stop(cause),
         Verdict::Retry { after } => after,
     };
-    if copy.is_err() {
-        return Decision::Stop(Cause::NotReplayable);
+    if let Err(why) = copy {
+        return Decision::Once(why);
     }
     if !reading.is_unprocessed() && !at.history.resend_safe {
         return Decision::Stop(Cause::MayHaveBeenProcessed);

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use crate::{
-    BoxError, Class,
+    BoxError, Class, Resend,
     error::NotReplayable,
     gate::{Ask, Grant},
     ledger::Ledger,
@@ -20,9 +20,15 @@ pub(super) enum Spare<Req> {
 }
 
 impl<Req> Spare<Req> {
-    pub(super) fn usable(&self) -> Result<(), NotReplayable> {
+    /// Whether it can be sent after an outcome, a response if `answered`.
+    pub(super) fn usable(
+        &self,
+        adapter: &impl Resend<Req>,
+        answered: bool,
+    ) -> Result<(), NotReplayable> {
         match self {
-            Self::Copy(_) | Self::Taken => Ok(()),
+            Self::Copy(request) => adapter.still_replayable(request, answered),
+            Self::Taken => Ok(()),
             Self::Never(why) => Err(*why),
         }
     }

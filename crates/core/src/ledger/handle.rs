@@ -14,7 +14,7 @@ use super::{
     report::Report,
 };
 use crate::{
-    Carry, Cause, Limits, Reading, ResendTerms, Verdict, clock,
+    Carry, Cause, Limits, NotReplayable, Reading, ResendTerms, Verdict, clock,
     gate::{Entry, Gate},
 };
 
@@ -323,6 +323,19 @@ impl Ledger {
         if let Some(leg) = self.place.leg {
             self.shared.stop(leg, cause);
         }
+    }
+
+    /// Says that there is no further send on this leg because the request cannot be sent twice.
+    pub fn not_replayable(&self, why: NotReplayable) {
+        if let Some(leg) = self.place.leg {
+            self.shared.stop(leg, Cause::NotReplayable);
+            self.shared.not_replayable(leg, why);
+        }
+        tracing::debug!(
+            spillway.target = self.target().map(TargetName::as_str),
+            spillway.why = why.why(),
+            "the request cannot be sent twice"
+        );
     }
 
     /// Why the driver of this leg did not send again; `None` if there was none or nobody wanted to.

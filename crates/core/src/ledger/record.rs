@@ -10,7 +10,9 @@ use smallvec::SmallVec;
 use tokio::time::Instant;
 
 use super::leg::{Ended, Leg, LegPlan, Onward, Scope, asks_for_wait};
-use crate::{Cause, Class, History, Limits, Reading, ResendTerms, Verdict, gate::Gate};
+use crate::{
+    Cause, Class, History, Limits, NotReplayable, Reading, ResendTerms, Verdict, gate::Gate,
+};
 
 /// Why an attempt was dropped by a layer, said before it is dropped. Without a mark the caller left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,6 +34,7 @@ pub(super) struct AttemptRecord {
     pub(super) reason: Option<Cow<'static, str>>,
     pub(super) wait: Option<Duration>,
     pub(super) cause: Option<Cause>,
+    pub(super) not_replayable: Option<NotReplayable>,
 }
 
 pub(super) struct Record {
@@ -296,6 +299,13 @@ impl Shared {
         }
     }
 
+    /// Why the last attempt of a leg was the only one.
+    pub(super) fn not_replayable(&self, leg: usize, why: NotReplayable) {
+        if let Some(last) = self.lock().last_attempt_mut(leg) {
+            last.not_replayable = Some(why);
+        }
+    }
+
     /// The gates of the call, of a leg and of the legs around it, each once.
     pub(super) fn gates(&self, leg: usize) -> SmallVec<[Arc<dyn Gate>; 2]> {
         let record = self.lock();
@@ -364,6 +374,7 @@ impl Record {
             reason: ended.reading.reason_owned(),
             wait: None,
             cause: None,
+            not_replayable: None,
         });
     }
 }

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
 use super::{leg::TargetName, record::Record};
-use crate::{Cause, Class};
+use crate::{Cause, Class, NotReplayable};
 
 /// What happened to one call. Made on demand by [`Ledger::report`](crate::Ledger::report); of a
 /// call still running it tells so far.
@@ -60,6 +60,7 @@ impl Report {
                 reason: a.reason.clone(),
                 wait: a.wait,
                 cause: a.cause,
+                not_replayable: a.not_replayable,
             })
             .collect();
         attempts.sort_by_key(|a| a.start);
@@ -113,6 +114,8 @@ pub struct Attempt {
     pub wait: Option<Duration>,
     /// Why it was not sent again, if somebody wanted to.
     pub cause: Option<Cause>,
+    /// What kept the request from being sent twice, where that is the cause.
+    pub not_replayable: Option<NotReplayable>,
 }
 
 /// A target that was given up.

@@ -8,6 +8,7 @@ use tower_spillway_core::{
     RetryLayer, TimedOut,
     attempt_timeout::{AttemptTimeout, TimedBody},
     call::{Call, CallLayer},
+    replay::{Replay, ReplayBody, ReplayLayer},
     testing::{contract::ReadyProbe, readiness::WithReadiness, script::Script},
 };
 
@@ -34,6 +35,8 @@ fn layers_services_and_records_are_shared() {
     shared::<Retry<Upstream, Judge>>();
     shared::<Call<Upstream>>();
     shared::<AttemptTimeout<Upstream>>();
+    shared::<ReplayLayer>();
+    shared::<Replay<Upstream>>();
     shared::<ReadyProbe<Upstream>>();
     shared::<WithReadiness<Upstream>>();
 }
@@ -42,6 +45,7 @@ fn layers_services_and_records_are_shared() {
 fn futures_and_bodies_are_sent() {
     sent::<Drive<Upstream, Request<Body>, Judge, Http>>();
     sent::<TimedBody<Body>>();
+    sent::<ReplayBody<Body>>();
 }
 
 #[test]

@@ -69,9 +69,10 @@ where
         if let Some(decision) = by_class(reading) {
             return decision;
         }
+        let copy = self.spare.usable(&self.engine.adapter, out.is_ok());
         if reading.class() == Class::Refused {
             at.history.more_targets = at.outlook.more_targets();
-            let decision = after_refusal(self.spare.usable(), &at);
+            let decision = after_refusal(copy, &at);
             if !matches!(decision, Decision::Wait(_)) {
                 self.grants.release();
             }
@@ -83,7 +84,7 @@ where
         if let Some(advice) = at.advice {
             verdict = verdict.merge(advice);
         }
-        let decision = after_failure(reading, verdict, self.spare.usable(), &at);
+        let decision = after_failure(reading, verdict, copy, &at);
         let Decision::Wait(after) = decision else {
             return decision;
         };
@@ -131,6 +132,12 @@ where
             Decision::Stop(cause) => {
                 let (out, reading) = self.real(out, reading);
                 self.stopped(cause, &reading);
+                Ok(self.finish(out, &reading, end))
+            }
+            Decision::Once(why) => {
+                let (out, reading) = self.real(out, reading);
+                self.stopped(Cause::NotReplayable, &reading);
+                self.ledger.not_replayable(why);
                 Ok(self.finish(out, &reading, end))
             }
             Decision::Wait(after) => {
