@@ -4,6 +4,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`verdict`] | [`VendorVerdictLayer`]: looks into answers and puts a `Reading` on them |
+//! | [`stream`] | [`StreamGuardLayer`]: holds a stream until there is something in it, checks it to its end |
 //! | [`rules`] | what an answer means, as data: one table per vendor |
 //! | [`profile`] | [`TargetProfile`]: what a target takes, and how a request is made to fit |
 //! | [`cost`] | [`Usage`], [`Price`], [`Cost`] |
@@ -49,6 +50,7 @@ mod media;
 pub mod profile;
 pub mod rules;
 mod said;
+pub mod stream;
 pub mod verdict;
 
 pub use crate::{
@@ -56,6 +58,10 @@ pub use crate::{
     profile::{NotInMemory, TargetProfile},
     rules::{Answer, Remedy, Rule, Rules, Ruling, Subclass, UnknownVendor, Vendor},
     said::Said,
+    stream::{
+        Break, Commit, Dialect, GuardedBody, StreamBroken, StreamGuard, StreamGuardLayer,
+        StreamLimits, StreamUsage,
+    },
     verdict::{PeekedBody, VendorVerdict, VendorVerdictLayer},
 };
 

@@ -3,6 +3,7 @@
 use http::{HeaderMap, HeaderValue, header};
 
 pub(crate) const HTML: &str = "text/html";
+pub(crate) const EVENT_STREAM: &str = "text/event-stream";
 
 fn essence(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
