@@ -9,6 +9,8 @@ thread_local! {
     /// the call: behind a `Buffer` one call runs on two threads at once, and a time set on one and
     /// restored on the other would stay for good.
     static MOMENT: Cell<Option<Instant>> = const { Cell::new(None) };
+    /// When a layer below found its call ended, in the poll that is under way.
+    static ENDED: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
 /// The time of the running chain of `call`s, if there is one, else read from tokio's clock. The
@@ -33,6 +35,22 @@ pub(crate) fn during<T>(now: Instant, call: impl FnOnce() -> T) -> T {
     }
     let _unset = Unset(MOMENT.replace(Some(now)));
     call()
+}
+
+/// The time at which a call ended, for the layer that sees it end first. The layers around it hear
+/// of the end in the same poll and need not read the clock again.
+pub fn ended() -> Instant {
+    let now = now();
+    ENDED.set(Some(now));
+    now
+}
+
+/// Polls what is below, and says when it ended if a layer there knows ([`ended`]).
+pub(crate) fn ending<T>(poll: impl FnOnce() -> T) -> (T, Option<Instant>) {
+    // An end that nobody asked for must not be taken for that of another call.
+    ENDED.set(None);
+    let out = poll();
+    (out, ENDED.get())
 }
 
 /// Where wall time comes from. Only dates that a server sends need it, and only where the response
@@ -96,6 +114,14 @@ mod tests {
             let elsewhere = thread::spawn(|| MOMENT.get().is_none());
             assert!(elsewhere.join().unwrap());
         });
+    }
+
+    #[test]
+    fn an_end_is_heard_by_the_layers_around_and_by_no_other_call() {
+        let (inner, seen) = ending(|| ending(ended));
+        assert_eq!((Some(inner.0), inner.1), (seen, seen));
+        ended();
+        assert_eq!(ending(|| ()).1, None);
     }
 
     #[test]

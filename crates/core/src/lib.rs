@@ -46,6 +46,7 @@ mod class;
 mod outcome;
 mod policy;
 mod reading;
+mod timer;
 mod verdict;
 
 #[cfg(feature = "body")]

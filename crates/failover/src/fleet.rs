@@ -15,7 +15,7 @@ use crate::{
 
 /// What a leg on one target starts from.
 pub(crate) struct Spec<Req> {
-    pub(crate) plan: LegPlan,
+    pub(crate) plan: Arc<LegPlan>,
     prepare: Option<Prepare<Req>>,
     inherit_credentials: bool,
 }
@@ -45,7 +45,7 @@ impl<Req> Spec<Req> {
         request: &mut Req,
         now: Instant,
     ) -> Ledger {
-        let leg = ledger.open_leg(self.plan.clone(), now);
+        let leg = ledger.open_leg(Arc::clone(&self.plan), now);
         adapter.open(request, leg.clone());
         leg
     }
@@ -74,12 +74,10 @@ impl<S, Req> Fleet<S, Req> {
     pub(crate) fn new(
         targets: impl IntoIterator<Item = Target<S, Req>>,
     ) -> Result<Self, InvalidConfig> {
-        let (mut specs, mut services, mut usable) = (Vec::new(), Vec::new(), Vec::new());
-        for target in targets {
-            if specs
-                .iter()
-                .any(|s: &Spec<Req>| s.plan.target == target.plan.target)
-            {
+        let mut targets: Vec<_> = targets.into_iter().collect();
+        for (index, target) in targets.iter().enumerate() {
+            let name = target.name();
+            if targets.iter().skip(index + 1).any(|t| t.name() == name) {
                 return Err(InvalidConfig::new(
                     "target name",
                     "given to one target only",
@@ -88,17 +86,18 @@ impl<S, Req> Fleet<S, Req> {
             if target.plan.sends_while_others == 0 {
                 return Err(InvalidConfig::new("sends_while_others", "at least 1"));
             }
-            usable.push(target.usable);
+        }
+        let usable = targets.iter_mut().map(|target| target.usable.take());
+        let outlook: Arc<dyn Onward> = Arc::new(Outlook(usable.collect()));
+        let (mut specs, mut services) = (Vec::new(), Vec::new());
+        for (index, mut target) in targets.into_iter().enumerate() {
+            target.plan.onward = Some((Arc::clone(&outlook), index));
             services.push(target.service);
             specs.push(Spec {
-                plan: target.plan,
+                plan: Arc::new(target.plan),
                 prepare: target.prepare,
                 inherit_credentials: target.inherit_credentials,
             });
-        }
-        let outlook: Arc<dyn Onward> = Arc::new(Outlook(usable.into()));
-        for (index, spec) in specs.iter_mut().enumerate() {
-            spec.plan.onward = Some((Arc::clone(&outlook), index));
         }
         Ok(Self {
             specs: specs.into(),

@@ -75,24 +75,35 @@ where
         readiness: Readiness,
         ready_within: Duration,
     ) -> Self {
-        let state = match (journey.prepare(&mut request), readiness) {
-            (Err(error), _) => Err(journey.not_prepared(error)),
-            (Ok(()), Readiness::Failed(error)) => {
-                report_not_ready(&error);
-                Err(journey.not_ready())
-            }
+        let next = match (journey.prepare(&mut request), readiness) {
+            // The usual case returns from here: a future is large, and each move of it a copy.
             (Ok(()), Readiness::Ready) => {
                 let now = journey.now();
                 let call = journey.send(request, now, |request| primary.call(request));
-                Ok(State::Calling { call })
+                return Self {
+                    journey,
+                    ready_within,
+                    state: State::Calling { call },
+                };
             }
-            (Ok(()), Readiness::Unknown) => Ok(State::Readying {
-                service: primary,
-                request: Some(request),
-                limit: None,
-            }),
+            (Ok(()), Readiness::Unknown) => {
+                return Self {
+                    journey,
+                    ready_within,
+                    state: State::Readying {
+                        service: primary,
+                        request: Some(request),
+                        limit: None,
+                    },
+                };
+            }
+            (Err(error), _) => journey.not_prepared(error),
+            (Ok(()), Readiness::Failed(error)) => {
+                report_not_ready(&error);
+                journey.not_ready()
+            }
         };
-        let state = state.unwrap_or_else(|next| next_state(&mut journey, next));
+        let state = next_state(&mut journey, next);
         Self {
             journey,
             ready_within,
@@ -179,8 +190,13 @@ where
                 }
                 StateProj::Calling { call } => {
                     let out = ready!(call.poll(cx)).map_err(Into::into);
-                    let next = this.journey.arrived(out);
-                    next_state(this.journey, next)
+                    match this.journey.arrived(out) {
+                        Next::Done(out) => {
+                            this.state.set(State::Done);
+                            return Poll::Ready(out);
+                        }
+                        hop => next_state(this.journey, hop),
+                    }
                 }
                 StateProj::Known { out } => {
                     let out = out.take();

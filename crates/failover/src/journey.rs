@@ -40,8 +40,9 @@ pub(crate) struct Journey<S, Req, Res, A> {
     /// The request as it came, while there is a later target to send it to.
     pristine: Result<Option<Req>, NotReplayable>,
     resend_safe: bool,
-    primary: Option<Kept<Res>>,
-    later: Option<Kept<Res>>,
+    /// Boxed: only a call that hops pays for them, and a future that is moved is copied.
+    primary: Option<Box<Kept<Res>>>,
+    later: Option<Box<Kept<Res>>>,
     not_prepared: Option<NotPrepared>,
     retry_in: Option<Duration>,
 }
@@ -146,7 +147,7 @@ where
 
     fn record_unsent(&mut self, reading: &Reading, cause: Cause) {
         if let Some(spec) = self.fleet.specs.get(self.index) {
-            let leg = self.ledger.open_leg(spec.plan.clone(), clock::now());
+            let leg = self.ledger.open_leg(Arc::clone(&spec.plan), clock::now());
             leg.end_leg(reading);
             leg.stop(cause);
         }
@@ -178,9 +179,9 @@ where
                     let cause = kept.leg.cause().map(Cause::as_str);
                     self.hop(kept.reading.class(), cause);
                     if self.index == 1 {
-                        self.primary = Some(kept);
+                        self.primary = Some(Box::new(kept));
                     } else {
-                        self.later = Some(kept);
+                        self.later = Some(Box::new(kept));
                     }
                     Next::Hop(request)
                 }
@@ -248,7 +249,7 @@ where
         }
         if let Some(kept) = self.later.take().or_else(|| self.primary.take()) {
             self.advise_stop(&kept);
-            return self.done(kept);
+            return self.done(*kept);
         }
         let reading = Reading::new(Class::Refused);
         let error: BoxError = match self.not_prepared.take() {
@@ -283,7 +284,7 @@ where
                     "a fallback calls the request wrong: does it need another `prepare`?"
                 );
                 self.advise_stop(&primary);
-                self.done(primary)
+                self.done(*primary)
             }
             None => self.done(kept),
         }

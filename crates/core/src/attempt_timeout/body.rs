@@ -7,11 +7,12 @@ use std::{
 
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::Instant;
 
 use crate::{
     BoxError,
     error::{TimeLimit, TimedOut},
+    timer::Timer,
 };
 
 pin_project! {
@@ -23,7 +24,7 @@ pin_project! {
         #[pin]
         inner: B,
         #[pin]
-        sleep: Option<Sleep>,
+        timer: Timer,
         limit: Duration,
         done: bool,
     }
@@ -33,7 +34,7 @@ impl<B> TimedBody<B> {
     pub(super) fn new(inner: B, until: Option<Instant>, limit: Duration) -> Self {
         Self {
             inner,
-            sleep: until.map(sleep_until),
+            timer: Timer::new(until),
             limit,
             done: false,
         }
@@ -59,18 +60,17 @@ where
         if let Poll::Ready(frame) = this.inner.poll_frame(cx) {
             *this.done = !matches!(frame, Some(Ok(_)));
             if *this.done {
-                this.sleep.set(None);
+                this.timer.set(Timer::new(None));
             }
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
-        match this.sleep.as_mut().as_pin_mut().map(|s| s.poll(cx)) {
-            Some(Poll::Ready(())) => {
+        match this.timer.as_mut().poll(cx) {
+            Poll::Ready(()) => {
                 *this.done = true;
-                this.sleep.set(None);
                 let error = TimedOut::new(TimeLimit::LastByte, *this.limit);
                 Poll::Ready(Some(Err(error.into())))
             }
-            _ => Poll::Pending,
+            Poll::Pending => Poll::Pending,
         }
     }
 

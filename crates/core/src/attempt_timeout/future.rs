@@ -7,12 +7,13 @@ use std::{
 
 use http::Response;
 use pin_project_lite::pin_project;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::Instant;
 
 use super::TimedBody;
 use crate::{
     BoxError,
     error::{TimeLimit, TimedOut},
+    timer::Timer,
 };
 
 pin_project! {
@@ -22,7 +23,7 @@ pin_project! {
         #[pin]
         inner: F,
         #[pin]
-        sleep: Option<Sleep>,
+        timer: Timer,
         limit: Duration,
     }
 }
@@ -31,7 +32,7 @@ impl<F> HeadFuture<F> {
     pub(super) fn new(inner: F, limit: Option<Duration>, now: Instant) -> Self {
         Self {
             inner,
-            sleep: until(limit, now).map(sleep_until),
+            timer: Timer::new(until(limit, now)),
             limit: limit.unwrap_or_default(),
         }
     }
@@ -54,13 +55,8 @@ where
         if let Poll::Ready(out) = this.inner.poll(cx) {
             return Poll::Ready(out.map_err(Into::into));
         }
-        match this.sleep.as_pin_mut() {
-            Some(sleep) => {
-                ready!(sleep.poll(cx));
-                Poll::Ready(Err(TimedOut::new(TimeLimit::Head, *this.limit).into()))
-            }
-            None => Poll::Pending,
-        }
+        ready!(this.timer.poll(cx));
+        Poll::Ready(Err(TimedOut::new(TimeLimit::Head, *this.limit).into()))
     }
 }
 

@@ -7,13 +7,14 @@ use std::{
 };
 
 use pin_project_lite::pin_project;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::Instant;
 
 use super::layer::Terms;
 use crate::{
     Abandoned, BoxError, Ledger, Read,
     error::{TimeLimit, TimedOut},
     ledger::Owner,
+    timer::Timer,
 };
 
 pin_project! {
@@ -23,7 +24,7 @@ pin_project! {
         #[pin]
         inner: Option<F>,
         #[pin]
-        deadline: Option<Sleep>,
+        deadline: Timer,
         adapter: A,
         ledger: Ledger,
         owner: Option<Owner>,
@@ -42,7 +43,7 @@ impl<F, A> ResponseFuture<F, A> {
     ) -> Self {
         Self {
             inner: Some(inner),
-            deadline: deadline.map(sleep_until),
+            deadline: Timer::new(deadline),
             adapter,
             ledger,
             owner,
@@ -64,14 +65,14 @@ where
         // The inner future first: what it has at the deadline is better than an error.
         let mut out = match this.inner.as_mut().as_pin_mut().map(|f| f.poll(cx)) {
             Some(Poll::Ready(out)) => out.map_err(Into::into),
-            Some(Poll::Pending) => match this.deadline.as_mut().as_pin_mut().map(|d| d.poll(cx)) {
-                Some(Poll::Ready(())) => {
+            Some(Poll::Pending) => match this.deadline.poll(cx) {
+                Poll::Ready(()) => {
                     this.ledger.abandon(Abandoned::Deadline);
                     this.inner.set(None);
                     let limit = this.terms.deadline.unwrap_or_default();
                     Err(TimedOut::new(TimeLimit::Call, limit).into())
                 }
-                _ => return Poll::Pending,
+                Poll::Pending => return Poll::Pending,
             },
             // Polled after completion.
             None => return Poll::Pending,

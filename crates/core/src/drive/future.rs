@@ -153,10 +153,7 @@ fn mark<Req, A: Resend<Req>>(adapter: &A, request: &mut Req, ledger: &Ledger, at
         return;
     };
     match carrier.ledger_mut(request) {
-        Some(handle) => {
-            handle.clone_from(ledger);
-            handle.set_attempt(attempt);
-        }
+        Some(handle) => ledger.mark(handle, attempt),
         None => carrier.open(request, ledger.clone()),
     }
 }
@@ -182,13 +179,19 @@ where
         loop {
             let next = match this.state.as_mut().project() {
                 StateProj::Calling { call } => {
-                    let Poll::Ready(out) = call.poll(cx) else {
+                    let (polled, ended) = clock::ending(|| call.poll(cx));
+                    let Poll::Ready(out) = polled else {
                         // Not refused at once, so it is under way; what was held would only pin
                         // the connection that it may need.
                         *this.held = None;
                         return Poll::Pending;
                     };
-                    match this.settle(out.map_err(Into::into)) {
+                    let out = out.map_err(Into::into);
+                    let settled = match ended {
+                        Some(end) => clock::during(end, || this.settle(out)),
+                        None => this.settle(out),
+                    };
+                    match settled {
                         Ok(out) => {
                             this.state.set(State::Done);
                             return Poll::Ready(out);

@@ -46,7 +46,7 @@ impl<Req> Spare<Req> {
 
 /// Reservations for the retry to come or under way, one of each gate.
 #[derive(Default)]
-pub(super) struct Grants(SmallVec<[Grant; 2]>);
+pub(super) struct Grants(SmallVec<[Grant; 1]>);
 
 impl Grants {
     /// All gates grant, or all get back what they gave.

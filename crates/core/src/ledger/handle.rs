@@ -28,7 +28,8 @@ use crate::{
 pub struct Ledger {
     shared: Arc<Shared>,
     place: Place,
-    target: Option<TargetName>,
+    /// The plan of the leg below a failover.
+    plan: Option<Arc<LegPlan>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +63,7 @@ impl Ledger {
         Self {
             shared: Arc::new(Shared::new(clock::now(), false)),
             place: Place::OFFERED,
-            target: None,
+            plan: None,
         }
     }
 
@@ -73,7 +74,7 @@ impl Ledger {
                 adopted: true,
                 ..Place::OFFERED
             },
-            target: None,
+            plan: None,
         }
     }
 
@@ -84,7 +85,7 @@ impl Ledger {
 
     /// The target that the request is going to, below a failover.
     pub fn target(&self) -> Option<&TargetName> {
-        self.target.as_ref()
+        self.plan.as_ref().map(|plan| &plan.target)
     }
 
     /// Which attempt of its leg this is, from 1; 0 above the driver.
@@ -99,7 +100,7 @@ impl Ledger {
         Self {
             shared: Arc::clone(&self.shared),
             place: Place::OFFERED,
-            target: self.target.clone(),
+            plan: self.plan.clone(),
         }
     }
 
@@ -280,14 +281,9 @@ impl Ledger {
     ///
     /// The attempt of a driver above is then no attempt of its own.
     #[must_use]
-    pub fn open_leg(&self, plan: LegPlan, now: Instant) -> Self {
-        if let Some(above) = self.place.leg {
-            if let Some(leg) = self.shared.lock().legs.get_mut(above) {
-                leg.outer = true;
-            }
-        }
-        let target = Some(plan.target.clone());
-        let leg = self.shared.open_leg(plan, self.place.leg, now);
+    pub fn open_leg(&self, plan: impl Into<Arc<LegPlan>>, now: Instant) -> Self {
+        let plan = plan.into();
+        let leg = self.shared.open_leg(Arc::clone(&plan), self.place.leg, now);
         Self {
             shared: Arc::clone(&self.shared),
             place: Place {
@@ -296,7 +292,7 @@ impl Ledger {
                 attempt: 0,
                 driven: false,
             },
-            target,
+            plan: Some(plan),
         }
     }
 
@@ -374,7 +370,7 @@ impl Ledger {
 impl fmt::Debug for Ledger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ledger")
-            .field("target", &self.target)
+            .field("target", &self.target())
             .field("leg", &self.place.leg)
             .field("attempt", &self.place.attempt)
             .field("driven", &self.place.driven)

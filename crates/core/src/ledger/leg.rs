@@ -98,7 +98,7 @@ impl fmt::Debug for LegPlan {
 #[derive(Default)]
 pub(super) struct Scope {
     pub(super) limits: Limits,
-    pub(super) gates: SmallVec<[Entered; 2]>,
+    pub(super) gates: SmallVec<[Entered; 1]>,
 }
 
 /// A gate, and whether it was told of an attempt since it was entered.
@@ -165,7 +165,7 @@ pub(crate) fn asks_for_wait(reading: &Reading) -> bool {
 
 /// The slot of one leg.
 pub(super) struct Leg {
-    pub(super) plan: Option<LegPlan>,
+    pub(super) plan: Option<Arc<LegPlan>>,
     /// The leg whose driver is above the failover that opened this one.
     pub(super) parent: Option<usize>,
     pub(super) opened: Instant,
@@ -185,7 +185,7 @@ pub(super) struct Leg {
 }
 
 impl Leg {
-    pub(super) fn new(plan: Option<LegPlan>, parent: Option<usize>, opened: Instant) -> Self {
+    pub(super) fn new(plan: Option<Arc<LegPlan>>, parent: Option<usize>, opened: Instant) -> Self {
         Self {
             plan,
             parent,

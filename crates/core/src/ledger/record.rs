@@ -9,7 +9,7 @@ use std::{
 use smallvec::SmallVec;
 use tokio::time::Instant;
 
-use super::leg::{Ended, Leg, LegPlan, Onward, Scope, asks_for_wait};
+use super::leg::{Ended, Leg, LegPlan, Scope, asks_for_wait};
 use crate::{
     Cause, Class, History, Limits, NotReplayable, Reading, ResendTerms, Verdict, gate::Gate,
 };
@@ -31,10 +31,24 @@ pub(super) struct AttemptRecord {
     pub(super) elapsed: Duration,
     pub(super) class: Class,
     pub(super) status: Option<u16>,
+    /// Boxed, and absent from a clean attempt: the record of a clean call is written in one piece,
+    /// and its size is most of its price.
+    pub(super) story: Option<Box<Story>>,
+}
+
+/// What there is to tell of an attempt that was not clean.
+#[derive(Default)]
+pub(super) struct Story {
     pub(super) reason: Option<Cow<'static, str>>,
     pub(super) wait: Option<Duration>,
     pub(super) cause: Option<Cause>,
     pub(super) not_replayable: Option<NotReplayable>,
+}
+
+impl AttemptRecord {
+    fn story(&mut self) -> &mut Story {
+        self.story.get_or_insert_default()
+    }
 }
 
 pub(super) struct Record {
@@ -49,7 +63,7 @@ pub(super) struct Record {
     pub(super) waited: Duration,
     pub(super) abandoned: Option<Abandoned>,
     pub(super) served: Option<usize>,
-    pub(super) legs: SmallVec<[Leg; 2]>,
+    pub(super) legs: SmallVec<[Leg; 1]>,
     pub(super) attempts: SmallVec<[AttemptRecord; 4]>,
 }
 
@@ -68,9 +82,9 @@ impl Record {
             .plan
             .as_ref()
             .map(|plan| Outlook {
-                onward: plan.onward.clone(),
                 patience: plan.patience,
                 sends: plan.sends_while_others,
+                plan: Some(Arc::clone(plan)),
             })
             .unwrap_or_default();
         Situation {
@@ -93,8 +107,17 @@ impl Record {
             call_sends: self.sends,
             call_waited: self.waited,
             unsent: slot.unsent,
-            counted: !slot.outer,
-            gated: !slot.outer && self.scopes(leg).any(|s| !s.gates.is_empty()),
+            ..self.beginnings(leg)
+        }
+    }
+
+    /// The part of a situation that an attempt of any outcome needs.
+    fn beginnings(&self, leg: usize) -> Situation {
+        let counted = self.legs.get(leg).is_some_and(|slot| !slot.outer);
+        Situation {
+            counted,
+            gated: counted && self.scopes(leg).any(|s| !s.gates.is_empty()),
+            ..Situation::default()
         }
     }
 
@@ -131,7 +154,7 @@ impl Record {
 /// Where else the call could go.
 #[derive(Clone, Default)]
 pub(crate) struct Outlook {
-    onward: Option<(Arc<dyn Onward>, usize)>,
+    plan: Option<Arc<LegPlan>>,
     pub(crate) patience: Duration,
     pub(crate) sends: u32,
 }
@@ -139,8 +162,9 @@ pub(crate) struct Outlook {
 impl Outlook {
     /// Asks the targets; never under the lock, since they run a user's function.
     pub(crate) fn more_targets(&self) -> bool {
-        self.onward
+        self.plan
             .as_ref()
+            .and_then(|plan| plan.onward.as_ref())
             .is_some_and(|(targets, tried)| targets.usable_after(*tried))
     }
 }
@@ -188,8 +212,16 @@ impl Shared {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn open_leg(&self, plan: LegPlan, parent: Option<usize>, now: Instant) -> usize {
+    pub(super) fn open_leg(
+        &self,
+        plan: Arc<LegPlan>,
+        parent: Option<usize>,
+        now: Instant,
+    ) -> usize {
         let mut record = self.lock();
+        if let Some(above) = parent.and_then(|above| record.leg_mut(above)) {
+            above.outer = true;
+        }
         record.legs.push(Leg::new(Some(plan), parent, now));
         record.legs.len() - 1
     }
@@ -251,7 +283,11 @@ impl Shared {
     /// Enters an outcome, and gives the situation after it.
     pub(super) fn end_attempt(&self, leg: usize, ended: Ended<'_>) -> Situation {
         let mut record = self.lock();
-        let situation = record.situation(leg, ended.reading, ended.end);
+        let situation = match ended.reading.class() {
+            // Nothing is decided after a success.
+            Class::Success => record.beginnings(leg),
+            _ => record.situation(leg, ended.reading, ended.end),
+        };
         record.enter(leg, ended);
         Situation {
             // Sends of the call, this one included.
@@ -270,7 +306,7 @@ impl Shared {
         let mut record = self.lock();
         record.waited = record.waited.saturating_add(wait);
         if let Some(last) = record.last_attempt_mut(leg) {
-            last.wait = Some(wait);
+            last.story().wait = Some(wait);
         }
         let Some(slot) = record.leg_mut(leg) else {
             return;
@@ -292,7 +328,7 @@ impl Shared {
     pub(super) fn stop(&self, leg: usize, cause: Cause) {
         let mut record = self.lock();
         if let Some(last) = record.last_attempt_mut(leg) {
-            last.cause = Some(cause);
+            last.story().cause = Some(cause);
         }
         if let Some(slot) = record.leg_mut(leg) {
             slot.cause = Some(cause);
@@ -302,7 +338,7 @@ impl Shared {
     /// Why the last attempt of a leg was the only one.
     pub(super) fn not_replayable(&self, leg: usize, why: NotReplayable) {
         if let Some(last) = self.lock().last_attempt_mut(leg) {
-            last.not_replayable = Some(why);
+            last.story().not_replayable = Some(why);
         }
     }
 
@@ -371,10 +407,12 @@ impl Record {
             elapsed: ended.end.saturating_duration_since(ended.start),
             class,
             status: ended.reading.status(),
-            reason: ended.reading.reason_owned(),
-            wait: None,
-            cause: None,
-            not_replayable: None,
+            story: ended.reading.reason_owned().map(|reason| {
+                Box::new(Story {
+                    reason: Some(reason),
+                    ..Story::default()
+                })
+            }),
         });
     }
 }

@@ -51,16 +51,17 @@ impl Report {
         let mut attempts: Vec<Attempt> = record
             .attempts
             .iter()
-            .map(|a| Attempt {
+            .map(|a| (a, a.story.as_deref()))
+            .map(|(a, story)| Attempt {
                 target: record.legs.get(a.leg).and_then(|l| l.target().cloned()),
                 start: a.start.saturating_duration_since(record.opened),
                 elapsed: a.elapsed,
                 class: a.class,
                 status: a.status,
-                reason: a.reason.clone(),
-                wait: a.wait,
-                cause: a.cause,
-                not_replayable: a.not_replayable,
+                reason: story.and_then(|s| s.reason.clone()),
+                wait: story.and_then(|s| s.wait),
+                cause: story.and_then(|s| s.cause),
+                not_replayable: story.and_then(|s| s.not_replayable),
             })
             .collect();
         attempts.sort_by_key(|a| a.start);

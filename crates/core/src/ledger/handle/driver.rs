@@ -26,8 +26,16 @@ impl Ledger {
         terms
     }
 
-    pub(crate) fn set_attempt(&mut self, attempt: u32) {
-        self.place.attempt = attempt;
+    /// Puts the handle of a request, which is of this call, in this place: attempt number so and
+    /// so below a driver.
+    pub(crate) fn mark(&self, handle: &mut Self, attempt: u32) {
+        if Arc::ptr_eq(&self.shared, &handle.shared) {
+            // The usual case, without counting references up and down.
+            handle.place = self.place;
+        } else {
+            handle.clone_from(self);
+        }
+        handle.place.attempt = attempt;
     }
 
     /// Enters an outcome and tells the gates.
