@@ -34,7 +34,7 @@ pub enum Jitter {
     Decorrelated,
     /// Around the ceiling by the spread on each side, cut at the cap.
     PlusMinus(Spread),
-    /// The ceiling and up to the spread more, cut at the cap.
+    /// The ceiling and from 1 ns to the spread more, cut at the cap.
     Additive(Spread),
 }
 
@@ -118,7 +118,14 @@ impl Jitter {
                 between(from, to, chance)
             }
             Self::Additive(spread) => {
-                between(ceiling, ceiling.saturating_add(spread.of(ceiling)), chance)
+                let spread = spread.of(ceiling);
+                // Never nothing, as in tower: a jitter of zero would be lost jitter.
+                let least = spread.min(Duration::from_nanos(1));
+                let (from, to) = (
+                    ceiling.saturating_add(least),
+                    ceiling.saturating_add(spread),
+                );
+                between(from, to, chance)
             }
         };
         drawn.min(delay.cap).max(LEAST)
