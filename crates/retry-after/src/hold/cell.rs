@@ -191,3 +191,46 @@ mod tests {
         }
     }
 }
+
+#[cfg(test)]
+#[cfg(spillway_loom)]
+mod model {
+    use super::*;
+    use loom::{sync::Arc, thread};
+
+    /// The end is seen by two while a third extends: the longer hold stays, and one at most says
+    /// that the one before is over.
+    #[test]
+    fn a_hold_extended_at_its_end_stays() {
+        loom::model(|| {
+            let cell = Arc::new(Cell::new());
+            cell.hold(0, 10, 0);
+            let looks: Vec<_> = (0..2)
+                .map(|_| {
+                    let cell = Arc::clone(&cell);
+                    thread::spawn(move || cell.look(|| 10))
+                })
+                .collect();
+            let change = cell.hold(10, 10, 0);
+            let seen: Vec<_> = looks.into_iter().map(|look| look.join().unwrap()).collect();
+            let over = seen.iter().filter(|look| **look == Look::Over).count();
+            // What was counted in was counted out.
+            assert_eq!(over, usize::from(change == Change::Began));
+            let hold = Hold { left: 5, spread: 0 };
+            assert_eq!(cell.look(|| 15), Look::Held(hold));
+        });
+    }
+
+    #[test]
+    fn of_a_release_and_an_end_one_frees_it() {
+        loom::model(|| {
+            let cell = Arc::new(Cell::new());
+            cell.hold(0, 10, 0);
+            let other = Arc::clone(&cell);
+            let look = thread::spawn(move || other.look(|| 10) == Look::Over);
+            let released = cell.release();
+            assert!(released != look.join().unwrap());
+            assert_eq!(cell.look(|| 0), Look::Free);
+        });
+    }
+}
