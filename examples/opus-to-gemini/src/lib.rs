@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`pipeline`] | the stack: a tower service over chat requests in OpenAI's shape |
 //! | [`chat`] | one chat through it: the answer, or what went wrong, and the record |
+//! | [`batch`] | a file of prompts, worked off through outages and restarts |
 //! | [`config`] | what a file can set: targets, chains, policies, prices |
 //! | [`keys`] | the vendors' keys, from the environment |
 //! | [`fake`] | two fake vendors on loopback, to try and test without keys or network |
@@ -31,13 +32,14 @@
 //! fakes.anthropic.set(Behaviour::Fail { status: 529 });
 //! let asked = ask(&pipeline, &Chat::new("Hello")).await;
 //!
-//! assert!(asked.answer?.contains("gemini-2.5-pro"));
+//! assert!(asked.answer?.text.contains("gemini-2.5-pro"));
 //! let reason = asked.report.fallback_reason.unwrap();
 //! assert_eq!(reason.to_string(), "opus: transient (other_target_first)");
 //! # Ok(())
 //! # }
 //! ```
 
+pub mod batch;
 pub mod chat;
 pub mod config;
 pub mod demo;

@@ -4,6 +4,7 @@
 
 use std::process::{Command, Output};
 
+use opus_to_gemini::fake::{Behaviour, FakeVendor, Vendor};
 use serde_json::Value;
 
 /// Runs the binary with these keys in the environment and no others.
@@ -84,4 +85,124 @@ fn a_key_that_is_none_is_not_shown() {
         said.contains("opus") && !said.contains("two words"),
         "{said}"
     );
+}
+
+#[test]
+fn json_is_one_object_with_the_answer_or_the_error() {
+    let out = run(&[], &["chat", "--fake", "--json", "Hello there"]);
+    assert!(out.status.success() && out.stderr.is_empty());
+    let all: Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert!(all["answer"].as_str().unwrap().contains("Hello there"));
+    assert_eq!(all["model"], "claude-opus-5");
+    assert!(all["tokens"]["input"].as_u64().unwrap() > 0);
+    assert!(all["cost"].as_f64().unwrap() > 0.0);
+    assert_eq!(all.get("first_content_ms"), None);
+
+    let bad = [
+        "chat",
+        "--fake",
+        "--json",
+        "--opus-model",
+        "a",
+        "--gemini-model",
+        "b",
+        "hi",
+    ];
+    let out = run(&[], &bad);
+    assert_eq!(out.status.code(), Some(1));
+    let all: Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(all["error"]["status"], 404);
+    assert!(
+        all["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("models/b is not found")
+    );
+    assert_eq!(all["fallback_reason"], "opus: target_down");
+}
+
+#[test]
+fn a_missing_key_can_be_gone_on_without() {
+    // Nobody listens there: what matters is who is asked.
+    let config = "[targets.opus]\nurl = \"http://127.0.0.1:1/v1\"\n\
+                  [targets.gemini]\nurl = \"http://127.0.0.1:1/v1\"\n[failover]\nsends = 1\n";
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), config).unwrap();
+    let file = file.path().to_str().unwrap();
+    let keys = [("GEMINI_API_KEY", "g")];
+    let out = run(&keys, &["chat", "--allow-missing", "--config", file, "hi"]);
+    assert!(!out.status.success());
+    let said = text(&out.stderr);
+    let warning = "warning: target opus is left out: ANTHROPIC_API_KEY is not set";
+    assert!(said.contains(warning), "{said}");
+    assert!(said.contains("gemini-2.5-pro"), "{said}");
+
+    let out = run(&[], &["chat", "--allow-missing", "hi"]);
+    assert!(text(&out.stderr).contains("no target is left"));
+}
+
+#[test]
+fn config_prints_what_is_in_force_and_check_says_what_is_wrong() {
+    let printed = run(&[("ANTHROPIC_API_KEY", "sk-ant-secret")], &["config"]);
+    assert!(printed.status.success());
+    let printed = text(&printed.stdout);
+    assert!(printed.contains("key_env = \"ANTHROPIC_API_KEY\""));
+    assert!(printed.contains("article: 5") && printed.contains("article: 0.25s"));
+    assert!(!printed.contains("sk-ant-secret"));
+    let batch = run(&[], &["config", "--profile", "batch"]);
+    assert!(text(&batch.stdout).contains("profile = \"batch\""));
+
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("pipeline.toml");
+    std::fs::write(&file, printed).unwrap();
+    let path = file.to_str().unwrap();
+    let fine = run(&[], &["config", "check", path]);
+    assert!(fine.status.success(), "{}", text(&fine.stderr));
+    std::fs::write(&file, "[breaker]\nfailures = 0\n").unwrap();
+    let wrong = run(&[], &["config", "check", path]);
+    assert!(!wrong.status.success());
+    let said = text(&wrong.stderr);
+    let place = format!("{path}:2: breaker.failures must be at least 1");
+    assert!(said.contains(&place), "{said}");
+    // Before anything is sent.
+    let wrong = run(&[], &["chat", "--fake", "--config", path, "hi"]);
+    assert!(text(&wrong.stderr).contains(&place));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_gateway_for_both_models_and_v_shows_the_retry() {
+    let gateway = FakeVendor::builder(Vendor::Anthropic)
+        .accepts("gateway", "gw-key")
+        .start()
+        .await
+        .unwrap();
+    gateway.next(1, Behaviour::Fail { status: 529 });
+    let base = gateway.url().replace("/chat/completions", "");
+    let args = [
+        "chat",
+        "-v",
+        "--base-url",
+        &base,
+        "--key-env",
+        "GW_KEY",
+        "hi",
+    ];
+    let out = run(&[("GW_KEY", "gw-key")], &args);
+    let said = text(&out.stderr);
+    assert!(out.status.success(), "{said}");
+    assert!(text(&out.stdout).contains("claude-opus-5"));
+    let retry = said.lines().find(|l| l.contains("attempt 1/4")).unwrap();
+    assert!(
+        retry.starts_with("info: opus attempt 1/4 transient 529 "),
+        "{retry}"
+    );
+    assert!(
+        retry.contains("ms wait ") && retry.contains("overloaded"),
+        "{retry}"
+    );
+    assert!(!said.contains("gw-key"));
+    assert_eq!(gateway.log().len(), 2);
+
+    let out = run(&[], &args);
+    assert!(text(&out.stderr).contains("GW_KEY is not set"));
 }

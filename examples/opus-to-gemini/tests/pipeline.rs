@@ -64,7 +64,7 @@ fn did(vendor: &FakeVendor) -> Vec<Did> {
 async fn a_healthy_primary_serves_alone() {
     let (fakes, pipeline) = stack().await;
     let asked = hello(&pipeline).await;
-    assert!(asked.answer.as_ref().unwrap().contains("hello"));
+    assert!(asked.answer.as_ref().unwrap().text.contains("hello"));
     assert_eq!(served_by(&asked), "opus");
     assert_eq!(asked.report.model.as_deref(), Some("claude-opus-5"));
     assert_eq!(asked.report.fallback_reason, None);
@@ -217,6 +217,7 @@ async fn when_both_fail_the_vendors_message_is_given() {
         target,
         status,
         message,
+        ..
     } = error
     else {
         unreachable!("{error:?}");

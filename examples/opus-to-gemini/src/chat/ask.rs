@@ -3,35 +3,46 @@
 use bytes::Bytes;
 use http::{HeaderValue, Request};
 use http_body_util::{BodyExt, Full};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use tower::ServiceExt;
-use tower_spillway_core::{BoxError, Ledger, Report};
+use tower_spillway_core::{BoxError, Ledger, Reading, Report, hint::Hint};
+use tower_spillway_llm::Usage;
 
 use super::{ChatError, read};
 use crate::pipeline::{ChatRequest, ChatResponse, Pipeline};
 
-/// One prompt, to be answered in one piece.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One chat, to be answered in one piece.
+#[derive(Clone, Debug, PartialEq)]
 #[must_use]
 pub struct Chat {
-    prompt: String,
-    max_tokens: Option<u32>,
+    body: Map<String, Value>,
     id: Option<String>,
+    idempotency_key: Option<String>,
 }
 
 impl Chat {
     /// A prompt from the user.
     pub fn new(prompt: impl Into<String>) -> Self {
+        let mut body = Map::new();
+        let message = json!({"role": "user", "content": prompt.into()});
+        body.insert("messages".into(), json!([message]));
+        Self::of(body)
+    }
+
+    /// A whole request body in OpenAI's shape. The answer comes in one piece whatever it says.
+    pub fn of(mut body: Map<String, Value>) -> Self {
+        body.shift_remove("stream");
+        body.shift_remove("stream_options");
         Self {
-            prompt: prompt.into(),
-            max_tokens: None,
+            body,
             id: None,
+            idempotency_key: None,
         }
     }
 
-    /// The most tokens of the answer. The vendor's own limit by default.
+    /// The most tokens of the answer. The target's default otherwise.
     pub fn max_tokens(mut self, most: u32) -> Self {
-        self.max_tokens = Some(most);
+        self.body.insert("max_tokens".into(), most.into());
         self
     }
 
@@ -41,15 +52,23 @@ impl Chat {
         self
     }
 
+    /// The same key makes it the same call, if the vendor honours keys.
+    pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
+        self.idempotency_key = Some(key.into());
+        self
+    }
+
     fn request(&self, ledger: Ledger) -> ChatRequest {
-        let mut body = json!({"messages": [{"role": "user", "content": self.prompt}]});
-        if let (Some(most), Some(body)) = (self.max_tokens, body.as_object_mut()) {
-            body.insert("max_tokens".into(), most.into());
-        }
-        let mut request = Request::new(Full::new(Bytes::from(body.to_string())));
-        let id = self.id.as_deref().map(HeaderValue::from_str);
-        if let Some(Ok(id)) = id {
-            request.headers_mut().insert("x-call-id", id);
+        let body = Value::Object(self.body.clone()).to_string();
+        let mut request = Request::new(Full::new(Bytes::from(body)));
+        for (name, value) in [
+            ("x-call-id", &self.id),
+            ("idempotency-key", &self.idempotency_key),
+        ] {
+            let value = value.as_deref().map(HeaderValue::from_str);
+            if let Some(Ok(value)) = value {
+                request.headers_mut().insert(name, value);
+            }
         }
         request.extensions_mut().insert(ledger);
         request
@@ -60,10 +79,29 @@ impl Chat {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Asked {
-    /// The text of the answer.
-    pub answer: Result<String, ChatError>,
+    /// The answer.
+    pub answer: Result<Answer, ChatError>,
     /// What happened on the way.
     pub report: Report,
+}
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Answer {
+    /// Its text.
+    pub text: String,
+    /// The tokens, if the vendor told.
+    pub usage: Option<Usage>,
+    /// All that the vendor sent.
+    pub body: Bytes,
+}
+
+impl Asked {
+    /// The tokens of the answer, if there is one that tells.
+    pub fn usage(&self) -> Option<Usage> {
+        self.answer.as_ref().ok()?.usage
+    }
 }
 
 /// Sends a chat through a pipeline.
@@ -85,7 +123,7 @@ async fn read_answer(
     pipeline: &Pipeline,
     ledger: &Ledger,
     response: ChatResponse,
-) -> Result<String, ChatError> {
+) -> Result<Answer, ChatError> {
     let (head, body) = response.into_parts();
     let no_answer = |error: BoxError| ChatError::NoAnswer(error);
     let body = body.collect().await.map_err(no_answer)?.to_bytes();
@@ -93,17 +131,26 @@ async fn read_answer(
     let target = target.map_or_else(|| "the vendor".to_owned(), |t| t.to_string());
     let status = head.status.as_u16();
     if !head.status.is_success() {
-        // A vendor may quote the key that it rejects.
-        let message = pipeline.blot(&read::message(&body));
+        let reading = head.extensions.get::<Reading>();
+        let hint = reading.and_then(Reading::hint);
         return Err(ChatError::Vendor {
             target,
             status,
-            message,
+            // A vendor may quote the key that it rejects.
+            message: pipeline.blot(&read::message(&body)),
+            asked_to_wait: hint.and_then(Hint::after),
         });
     }
-    read::text(&body).map_err(|why| ChatError::NoText {
-        target,
-        status,
-        why,
-    })
+    match read::text(&body) {
+        Ok(text) => Ok(Answer {
+            text,
+            usage: Usage::of_answer(&body),
+            body,
+        }),
+        Err(why) => Err(ChatError::NoText {
+            target,
+            status,
+            why,
+        }),
+    }
 }

@@ -1,6 +1,9 @@
 //! A chat without an answer.
 
-use tower_spillway_core::BoxError;
+use std::time::Duration;
+
+use tower_failover::AllRefused;
+use tower_spillway_core::{BoxError, error::find};
 
 /// A chat without an answer. No message holds a key or a body.
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +18,8 @@ pub enum ChatError {
         status: u16,
         /// The vendor's message, at most 500 characters.
         message: String,
+        /// How long it asked to wait, if it did.
+        asked_to_wait: Option<Duration>,
     },
     /// A vendor's answer says nothing.
     #[error("{target} answered {status}, but with no text: {why}")]
@@ -29,4 +34,22 @@ pub enum ChatError {
     /// There was no answer at all.
     #[error("no answer")]
     NoAnswer(#[source] BoxError),
+}
+
+impl ChatError {
+    /// Every target refused, and nothing was sent.
+    pub fn all_refused(&self) -> Option<&AllRefused> {
+        match self {
+            Self::NoAnswer(error) => find(&**error),
+            _ => None,
+        }
+    }
+
+    /// The vendor's status, if there was an answer.
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            Self::Vendor { status, .. } | Self::NoText { status, .. } => Some(*status),
+            Self::NoAnswer(_) => None,
+        }
+    }
 }

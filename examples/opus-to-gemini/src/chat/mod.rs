@@ -6,7 +6,7 @@ mod read;
 mod record;
 
 pub use self::{
-    ask::{Asked, Chat, ask},
+    ask::{Answer, Asked, Chat, ask},
     error::ChatError,
-    record::Record,
+    record::{Record, Tokens},
 };

@@ -1,7 +1,11 @@
 //! The command line.
 
+mod batch;
 mod chat;
+mod config;
 mod demo;
+mod setup;
+mod verbose;
 
 use std::process::ExitCode;
 
@@ -14,21 +18,32 @@ pub(crate) struct Args {
     /// `demo` if none is given.
     #[command(subcommand)]
     command: Option<Command>,
+    /// Shows on stderr each retry (attempt, class, status, time, wait, cause), hop and change of a
+    /// breaker.
+    #[arg(short, long, global = true)]
+    verbose: bool,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Plays an incident against the stack, on this machine alone: no keys, no network.
+    /// Plays an incident against three clients, on this machine alone: no keys, no network.
     Demo(demo::Args),
     /// Sends one prompt: the answer on stdout, a record of the call as JSON on stderr.
     ///
-    /// Keys come from ANTHROPIC_API_KEY and GEMINI_API_KEY.
-    Chat(chat::Args),
+    /// Keys come from ANTHROPIC_API_KEY and GEMINI_API_KEY, unless a file names others.
+    Chat(Box<chat::Args>),
+    /// Works off a file of prompts, one a line, through outages and restarts.
+    Batch(Box<batch::Args>),
+    /// Prints the settings in force, with comments and without keys.
+    Config(config::Args),
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    verbose::start(args.verbose);
     match args.command.unwrap_or(Command::Demo(demo::Args::default())) {
         Command::Demo(args) => demo::run(&args).await,
-        Command::Chat(args) => chat::run(args).await,
+        Command::Chat(args) => chat::run(*args).await,
+        Command::Batch(args) => batch::run_args(*args).await,
+        Command::Config(args) => config::run(&args),
     }
 }

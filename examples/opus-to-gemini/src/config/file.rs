@@ -1,11 +1,11 @@
 //! From text to a configuration, with the line of what is wrong.
 
-use std::{ops::Range, path::Path};
+use std::ops::Range;
 
 use serde::Deserialize;
 use toml::{Table, de::DeTable, de::DeValue};
 
-use super::{Config, ConfigError, merge};
+use super::{Config, ConfigError, Profile, merge};
 
 impl Config {
     /// Reads a file's text: what it says over the figures of its profile.
@@ -15,10 +15,23 @@ impl Config {
     /// [`ConfigError`] has the line and the reason: no TOML, an unknown key, a value out of its
     /// bounds, a chain with a target that is none.
     pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
+        Self::from_toml_over(Profile::Interactive, text)
+    }
+
+    /// The same, over a profile where the text names none.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_toml`](Self::from_toml).
+    pub fn from_toml_over(profile: Profile, text: &str) -> Result<Self, ConfigError> {
         // First alone: each key and value has its place in the text only here.
         let alone: Self = toml::from_str(text).map_err(|error| at(text, &error))?;
         let own: Table = toml::from_str(text).map_err(|error| at(text, &error))?;
-        let base = Table::try_from(Self::of(alone.profile))
+        let profile = match own.contains_key("profile") {
+            true => alone.profile,
+            false => profile,
+        };
+        let base = Table::try_from(Self::of(profile))
             .map_err(|error| ConfigError::new(None, error.to_string()))?;
         let config = Self::deserialize(merge::over(base, own)).map_err(|error| at(text, &error))?;
         match config.check() {
@@ -28,17 +41,6 @@ impl Config {
                 wrong.to_string(),
             )),
         }
-    }
-
-    /// Reads a file.
-    ///
-    /// # Errors
-    ///
-    /// As [`from_toml`](Self::from_toml), or that the file cannot be read.
-    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| ConfigError::new(None, format!("it cannot be read: {error}")))?;
-        Self::from_toml(&text)
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use tower_spillway_llm::Vendor;
+use tower_spillway_core::InvalidConfig;
+use tower_spillway_llm::{Price, PriceTable, Vendor};
 
 use super::{
     Backoff, BackoffKind, Batch, Breaker, BreakerKind, Budget, BudgetKind, Call, Config, Failover,
@@ -181,5 +182,24 @@ fn prices() -> Prices {
             ("claude-opus-5".into(), price("5", "0.50", "25")),
             ("gemini-2.5-pro".into(), price("1.25", "0.125", "10")),
         ]),
+    }
+}
+
+impl Prices {
+    /// As a table to look costs up in.
+    ///
+    /// # Errors
+    ///
+    /// The date or a price is none; not in a configuration that was read from a file.
+    pub fn table(&self) -> Result<PriceTable, InvalidConfig> {
+        let mut table = PriceTable::new(self.date.as_str())?;
+        for (model, price) in &self.models {
+            let mut of = Price::per_million(&price.input, &price.output)?;
+            if let Some(cached) = &price.cached {
+                of = of.cached(cached)?;
+            }
+            table = table.with(model.as_str(), of);
+        }
+        Ok(table)
     }
 }

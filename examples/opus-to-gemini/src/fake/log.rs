@@ -16,6 +16,8 @@ pub struct Entry {
     pub model: Option<String>,
     /// Its `x-attempt-id`, if it brought one.
     pub id: Option<String>,
+    /// Its idempotency key, if it brought one.
+    pub idempotency_key: Option<String>,
     /// What became of it.
     pub did: Did,
 }

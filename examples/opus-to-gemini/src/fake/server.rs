@@ -92,9 +92,7 @@ async fn respond(
 ) -> Result<Response<AnyBody>, BoxError> {
     let (head, body) = request.into_parts();
     let key = state.whose(&head.headers);
-    let id = head.headers.get("x-attempt-id");
-    let id = id.and_then(|v| v.to_str().ok()).map(str::to_owned);
-    let entry = Writing::arrived(state, key.clone(), id);
+    let entry = Writing::arrived(state, key.clone(), &head.headers);
     let body = body.collect().await?.to_bytes();
 
     let checked = state.vendor.check(&head, &key, &body);

@@ -129,7 +129,8 @@ pub(super) struct Writing {
 }
 
 impl Writing {
-    pub(super) fn arrived(state: &Arc<State>, key: KeyLabel, id: Option<String>) -> Self {
+    pub(super) fn arrived(state: &Arc<State>, key: KeyLabel, headers: &HeaderMap) -> Self {
+        let text = |name| headers.get(name)?.to_str().ok().map(str::to_owned);
         let arrived = clock::now();
         let mut log = state.log();
         log.push(Entry {
@@ -137,7 +138,8 @@ impl Writing {
             took: None,
             key,
             model: None,
-            id,
+            id: text("x-attempt-id"),
+            idempotency_key: text("idempotency-key"),
             did: Did::Waiting,
         });
         Self {

@@ -92,7 +92,7 @@ impl Builder {
     /// Makes the idempotency key of each call that brings none.
     pub fn idempotency_key(
         mut self,
-        make: impl Fn() -> HeaderValue + Send + Sync + 'static,
+        make: impl Fn(&ChatRequest) -> HeaderValue + Send + Sync + 'static,
     ) -> Self {
         self.own.idempotency_key = Some(Arc::new(make));
         self

@@ -18,7 +18,7 @@ pub(super) type HopRule =
     Arc<dyn Fn(Result<&ChatResponse, Failure<'_>>) -> Option<Reading> + Send + Sync>;
 
 /// Makes the key of a call that brings none.
-pub(super) type MakeKey = Arc<dyn Fn() -> HeaderValue + Send + Sync>;
+pub(super) type MakeKey = Arc<dyn Fn(&ChatRequest) -> HeaderValue + Send + Sync>;
 
 /// The breaker of a target, by its name.
 pub(super) type MakeBreaker = Arc<dyn Fn(&str) -> Breaker + Send + Sync>;

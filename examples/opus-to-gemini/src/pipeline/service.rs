@@ -22,7 +22,7 @@ use super::{
     stack::{ChatRequest, ChatResponse, Stack},
     upstream::Upstream,
 };
-use crate::{config::Config, keys::Keys};
+use crate::{config::Config, keys};
 
 /// A service for chat requests in OpenAI's shape: Claude Opus first, Gemini when it must be.
 ///
@@ -62,7 +62,7 @@ impl Pipeline {
     /// assert!(error.to_string().starts_with("line 2: "));
     /// ```
     pub fn from_toml(text: &str) -> Result<Self, BuildError> {
-        Self::from_config(&Config::from_toml(text)?, "default", Keys::var)?.build()
+        Self::from_config(&Config::from_toml(text)?, "default", keys::from_env)?.build()
     }
 
     /// The targets of a chain, with the key that `key` gives for the name of each variable. What

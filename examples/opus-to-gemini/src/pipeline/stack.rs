@@ -19,6 +19,8 @@ use tower_spillway_core::{
     attempt_timeout::{AttemptLimits, AttemptTimeoutLayer},
     call::CallLayer,
     classify::ClassifyLayer,
+    idempotency_key::IdempotencyKeyLayer,
+    in_flight::InFlightLayer,
 };
 use tower_spillway_llm::VendorVerdictLayer;
 
@@ -142,6 +144,7 @@ impl Layers {
         let hop_rule = self.own.hop_rule.clone().map(|rule| {
             ClassifyLayer::new(move |out: Result<&ChatResponse, Failure<'_>>| rule(out))
         });
+        let in_flight = self.in_flight(upstream)?;
         let limits = Limits {
             max_attempts: Some(self.config.failover.sends),
             longest_hint: Some(self.config.retry_after.longest_wait),
@@ -154,6 +157,7 @@ impl Layers {
             .layer(option_layer(hop_rule))
             .map_response(|response: Response<_>| response.map(BodyExt::boxed_unsync))
             .layer(verdict)
+            .layer(in_flight)
             .layer(FreshLayer { pool })
             // The limits come with the request: they are the target's.
             .layer(AttemptTimeoutLayer::new(AttemptLimits::default()))
@@ -161,6 +165,16 @@ impl Layers {
             .map_request(stamp)
             .service(client);
         Ok(BoxCloneSyncService::new(leg))
+    }
+
+    fn in_flight(&self, upstream: &Upstream) -> Result<InFlightLayer, InvalidConfig> {
+        /// As good as none: the type of the answer's body is the same with a bound and without.
+        const UNBOUNDED: usize = 1 << 24;
+        let most = match self.config.in_flight.enabled {
+            true => usize::try_from(upstream.target.in_flight).unwrap_or(UNBOUNDED),
+            false => UNBOUNDED,
+        };
+        Ok(InFlightLayer::new(most)?.ready_within(self.config.failover.ready_within))
     }
 
     /// The client at the bottom, and its pool where it is ours.
@@ -189,8 +203,16 @@ impl Layers {
             Some(deadline) => CallLayer::new().deadline(deadline),
             None => CallLayer::new(),
         };
+        let own_key =
+            self.own.idempotency_key.clone().map(|make| {
+                IdempotencyKeyLayer::made_by(move |request: &ChatRequest| make(request))
+            });
+        let random = self.config.idempotency_key.enabled && own_key.is_none();
+        let random = random.then(|| IdempotencyKeyLayer::new().chance(self.chance.clone()));
         let stack = ServiceBuilder::new()
             .layer(call)
+            .layer(option_layer(random))
+            .layer(option_layer(own_key))
             .layer(option_layer(self.gate().map(RetryBudgetLayer::shared)))
             .service(failover);
         BoxCloneSyncService::new(stack)

@@ -1,0 +1,63 @@
+//! `opus-to-gemini config`
+
+use std::{path::PathBuf, process::ExitCode};
+
+use opus_to_gemini::config::{Config, Profile};
+
+use super::setup;
+
+#[derive(Clone, Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// A file of settings; without one, those of a profile.
+    file: Option<PathBuf>,
+    /// The profile of a file that names none.
+    #[arg(long, value_enum, default_value = "interactive")]
+    profile: Name,
+}
+
+#[derive(Clone, Debug, clap::Subcommand)]
+enum Command {
+    /// Says what is wrong with a file, with its line, or that nothing is.
+    Check {
+        /// The file.
+        file: PathBuf,
+    },
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Name {
+    Interactive,
+    Batch,
+}
+
+impl From<Name> for Profile {
+    fn from(name: Name) -> Self {
+        match name {
+            Name::Interactive => Self::Interactive,
+            Name::Batch => Self::Batch,
+        }
+    }
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if let Some(Command::Check { file }) = &args.command {
+        let config = setup::read(file, Profile::Interactive)?;
+        let (targets, chains) = (config.targets.len(), config.chains.len());
+        println!(
+            "{} is fine: profile {}, {targets} targets, {chains} {}.",
+            file.display(),
+            config.profile,
+            if chains == 1 { "chain" } else { "chains" },
+        );
+        return Ok(ExitCode::SUCCESS);
+    }
+    let config = match &args.file {
+        Some(file) => setup::read(file, args.profile.into())?,
+        None => Config::of(args.profile.into()),
+    };
+    print!("{config}");
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,203 @@
+//! Which pipeline a command uses: the options that `chat` and `batch` share.
+
+use std::{collections::HashMap, path::PathBuf, time::Duration};
+
+use anyhow::{Context, anyhow, bail};
+use opus_to_gemini::{
+    config::{Config, Profile, Takes, Target},
+    fake::{FAKE_ANTHROPIC_KEY, FAKE_GEMINI_KEY, Fakes},
+    keys,
+    pipeline::Pipeline,
+};
+use tower_spillway_core::Chance;
+use tower_spillway_llm::{PriceTable, Vendor};
+
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct Options {
+    /// A file of settings; `config` prints one.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The chain of targets to ask.
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    chain: String,
+    /// Asks two fake vendors on this machine: no keys, no network.
+    #[arg(long, conflicts_with_all = ["base_url", "allow_missing"])]
+    fake: bool,
+    /// How long the fake vendors take to answer.
+    #[arg(long, value_name = "DURATION", requires = "fake", value_parser = humantime::parse_duration)]
+    fake_latency: Option<Duration>,
+    /// Reaches all targets through one OpenAI-compatible gateway. As an SDK takes it, `/v1`
+    /// included.
+    #[arg(long, value_name = "URL", requires = "key_env")]
+    base_url: Option<String>,
+    /// The variable that holds the gateway's key.
+    #[arg(long, value_name = "NAME", requires = "base_url")]
+    key_env: Option<String>,
+    /// Goes on without the targets whose key is missing, with a warning.
+    #[arg(long)]
+    allow_missing: bool,
+    /// The model to ask first [default: claude-opus-5].
+    #[arg(long, value_name = "MODEL")]
+    opus_model: Option<String>,
+    /// The model to ask when the first cannot serve [default: gemini-2.5-pro].
+    #[arg(long, value_name = "MODEL")]
+    gemini_model: Option<String>,
+}
+
+/// A pipeline, and what must live as long.
+pub(super) struct Ready {
+    pub(super) pipeline: Pipeline,
+    pub(super) config: Config,
+    pub(super) prices: PriceTable,
+    pub(super) fakes: Option<Fakes>,
+}
+
+impl Ready {
+    /// The variable that holds a target's key.
+    pub(super) fn key_env(&self, target: &str) -> &str {
+        let target = self.config.targets.get(target);
+        target.map_or("its variable", |t| &t.key_env)
+    }
+
+    pub(super) async fn stop(self) {
+        if let Some(fakes) = self.fakes {
+            fakes.stop().await;
+        }
+    }
+}
+
+/// Reads a file of settings; an error begins as a compiler's does.
+pub(super) fn read(path: &PathBuf, profile: Profile) -> anyhow::Result<Config> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path).with_context(|| format!("{shown} cannot be read"))?;
+    Config::from_toml_over(profile, &text).map_err(|error| match error.line() {
+        Some(line) => anyhow!("{shown}:{line}: {}", error.reason()),
+        None => anyhow!("{shown}: {}", error.reason()),
+    })
+}
+
+impl Options {
+    /// Puts the pipeline together.
+    pub(super) async fn ready(&self, profile: Profile) -> anyhow::Result<Ready> {
+        let mut config = match &self.config {
+            Some(path) => read(path, profile)?,
+            None => Config::of(profile),
+        };
+        self.change(&mut config)?;
+        let mut fake_keys = HashMap::new();
+        let fakes = match self.fake {
+            true => Some(self.start_fakes(&mut config, &mut fake_keys).await?),
+            false => None,
+        };
+        if fakes.is_none() {
+            self.drop_missing(&mut config)?;
+        }
+        let key = |name: &str| match self.fake {
+            true => fake_keys.get(name).map(|key| (*key).into()),
+            false => keys::from_env(name),
+        };
+        let pipeline = Pipeline::from_config(&config, &self.chain, key)?.build()?;
+        let prices = config.prices.table()?;
+        Ok(Ready {
+            pipeline,
+            config,
+            prices,
+            fakes,
+        })
+    }
+
+    fn chain<'c>(&self, config: &'c Config) -> anyhow::Result<&'c [String]> {
+        let names: Vec<_> = config.chains.keys().map(String::as_str).collect();
+        let chain = config.chains.get(&self.chain);
+        chain.map(Vec::as_slice).ok_or_else(|| {
+            let known = names.join(", ");
+            anyhow!("there is no chain {}. There is: {known}", self.chain)
+        })
+    }
+
+    /// Options over the file.
+    fn change(&self, config: &mut Config) -> anyhow::Result<()> {
+        let chain = self.chain(config)?.to_vec();
+        for (name, model) in [("opus", &self.opus_model), ("gemini", &self.gemini_model)] {
+            let Some(model) = model else { continue };
+            match config.targets.get_mut(name) {
+                Some(target) if chain.iter().any(|n| n == name) => target.model.clone_from(model),
+                _ => bail!(
+                    "--{name}-model: no target {name} is in chain {}",
+                    self.chain
+                ),
+            }
+        }
+        if let (Some(base), Some(key_env)) = (&self.base_url, &self.key_env) {
+            let base = base.trim_end_matches('/');
+            let base = base.strip_suffix("/chat/completions").unwrap_or(base);
+            for target in config.targets.values_mut() {
+                target.url = format!("{base}/chat/completions");
+                target.vendor = Vendor::Gateway;
+                target.key_env.clone_from(key_env);
+            }
+        }
+        Ok(())
+    }
+
+    /// The fakes, in the place of the real ones, with keys in the place of the variables.
+    async fn start_fakes(
+        &self,
+        config: &mut Config,
+        keys: &mut HashMap<String, &'static str>,
+    ) -> anyhow::Result<Fakes> {
+        let fakes = Fakes::start(&Chance::default()).await;
+        let fakes = fakes.context("the fake vendors could not be started")?;
+        if let Some(latency) = self.fake_latency {
+            fakes.anthropic.set_latency(latency..=latency);
+            fakes.gemini.set_latency(latency..=latency);
+        }
+        for name in self.chain(config)?.to_vec() {
+            let Some(target) = config.targets.get_mut(&name) else {
+                continue;
+            };
+            let (fake, key) = match target.takes {
+                Takes::Anthropic => (&fakes.anthropic, FAKE_ANTHROPIC_KEY),
+                Takes::Gemini => (&fakes.gemini, FAKE_GEMINI_KEY),
+                _ => bail!("--fake plays Anthropic and Gemini only, and target {name} is neither"),
+            };
+            target.url = fake.url();
+            keys.insert(target.key_env.clone(), key);
+        }
+        Ok(fakes)
+    }
+
+    /// Every missing key at once; or the chain without their targets.
+    fn drop_missing(&self, config: &mut Config) -> anyhow::Result<()> {
+        let chain = self.chain(config)?.to_vec();
+        let variable = |name: &String| config.targets.get(name).map(|t: &Target| &t.key_env);
+        let is_missing = |name: &&String| variable(name).and_then(|v| keys::from_env(v)).is_none();
+        let missing: Vec<String> = chain.iter().filter(is_missing).cloned().collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let mut variables: Vec<_> = missing.iter().filter_map(variable).cloned().collect();
+        variables.dedup();
+        if !self.allow_missing {
+            let are = if variables.len() == 1 { "is" } else { "are" };
+            bail!("{} {are} not set.\n{NO_KEY}", variables.join(" and "));
+        }
+        let left: Vec<String> = chain.into_iter().filter(|n| !missing.contains(n)).collect();
+        if left.is_empty() {
+            bail!(
+                "no target is left: {} not set.\n{NO_KEY}",
+                variables.join(" and ")
+            );
+        }
+        for (name, variable) in missing.iter().zip(&variables) {
+            eprintln!("warning: target {name} is left out: {variable} is not set");
+        }
+        config.chains.insert(self.chain.clone(), left);
+        Ok(())
+    }
+}
+
+const NO_KEY: &str = "\
+Keys are made at https://console.anthropic.com/settings/keys and https://aistudio.google.com/apikey.
+Set them in the environment, or go on without those targets: --allow-missing.
+Try without any key: opus-to-gemini chat --fake PROMPT";

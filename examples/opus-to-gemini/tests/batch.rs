@@ -1,0 +1,389 @@
+//! A file of prompts through an outage, and through kills.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may")]
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use opus_to_gemini::{
+    batch::{Item, Journal, JournalError, Outcome, Progress, Summary, items, run},
+    config::Config,
+    fake::{Behaviour, FAKE_ANTHROPIC_KEY, FAKE_GEMINI_KEY, Fakes},
+    pipeline::{Pipeline, Upstream},
+};
+use serde_json::Value;
+use tower_spillway_core::Chance;
+
+const SPEED: u32 = 100;
+
+async fn stack() -> (Fakes, Pipeline, Config) {
+    let chance = Chance::seeded(5);
+    let fakes = Fakes::start(&chance).await.unwrap();
+    let config = Config::batch().at_speed(SPEED);
+    let gemini = config.targets["gemini"].clone();
+    let opus = config.targets["opus"].clone();
+    // Attempts end in time even on a slow machine: no vendor hangs here.
+    let within = Duration::from_secs(10);
+    let pipeline = Pipeline::builder()
+        .config(config.clone())
+        .chance(chance)
+        .target(
+            Upstream::new("opus", opus, FAKE_ANTHROPIC_KEY)
+                .url(fakes.anthropic.url())
+                .within(within, within),
+        )
+        .target(
+            Upstream::new("gemini", gemini, FAKE_GEMINI_KEY)
+                .url(fakes.gemini.url())
+                .within(within, within),
+        )
+        .build()
+        .unwrap();
+    (fakes, pipeline, config)
+}
+
+fn prompts(n: usize) -> Vec<Item> {
+    items(
+        &(1..=n)
+            .map(|n| format!("\"prompt {n}\"\n"))
+            .collect::<String>(),
+    )
+}
+
+fn lines(path: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(path).unwrap();
+    text.lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect()
+}
+
+#[derive(Default)]
+struct Counts {
+    done: usize,
+    paused: usize,
+    back: usize,
+    at: BTreeMap<usize, Box<dyn FnOnce() + Send>>,
+}
+
+impl Progress for Counts {
+    fn done(&mut self, _: &Outcome) {
+        self.done += 1;
+        if let Some(event) = self.at.remove(&self.done) {
+            event();
+        }
+    }
+
+    fn back(&mut self) {
+        self.back += 1;
+    }
+
+    fn paused(&mut self, _: Duration) {
+        self.paused += 1;
+    }
+}
+
+async fn work(
+    pipeline: &Pipeline,
+    config: &Config,
+    items: &[Item],
+    out: &Path,
+    counts: &mut Counts,
+) -> Summary {
+    let mut journal = Journal::create(out).unwrap();
+    let prices = config.prices.table().unwrap();
+    let never = std::future::pending();
+    let batch = &config.batch;
+    let summary = run(pipeline, batch, &prices, items, &mut journal, counts, never).await;
+    journal.finish(items).unwrap();
+    summary.unwrap()
+}
+
+fn figures(summary: Summary) -> (usize, usize, usize) {
+    (summary.ok, summary.fail, summary.left)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn both_vendors_down_for_a_minute_costs_no_item() {
+    for down in [
+        Behaviour::Fail { status: 503 },
+        Behaviour::Reset,
+        Behaviour::Throttle {
+            retry_after: Duration::from_secs(1),
+        },
+    ] {
+        let (fakes, pipeline, config) = stack().await;
+        let fakes = std::sync::Arc::new(fakes);
+        let dir = tempfile::tempdir().unwrap();
+        let out = dir.path().join("out.jsonl");
+        let items = prompts(500);
+        let mut counts = Counts::default();
+        let both = std::sync::Arc::clone(&fakes);
+        let outage = move || {
+            both.anthropic.set(down);
+            both.gemini.set(down);
+            tokio::spawn(async move {
+                tokio::time::sleep(Duration::from_secs(60) / SPEED).await;
+                both.anthropic.set(Behaviour::Answer);
+                both.gemini.set(Behaviour::Answer);
+            });
+        };
+        counts.at.insert(200, Box::new(outage));
+
+        let summary = work(&pipeline, &config, &items, &out, &mut counts).await;
+
+        assert_eq!(figures(summary), (500, 0, 0), "{down:?}");
+        assert!(counts.back > 0, "the outage was not felt");
+        let written = lines(&out);
+        let order: Vec<u64> = written
+            .iter()
+            .map(|l| l["line"].as_u64().unwrap())
+            .collect();
+        assert_eq!(order, (1..=500).collect::<Vec<_>>());
+        for line in &written {
+            let said = line["answer"].as_str().unwrap();
+            assert!(
+                said.ends_with(&format!("prompt {}", line["line"])),
+                "{said}"
+            );
+            assert_eq!(line["error"], Value::Null);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_fails_is_told_and_stops_nothing() {
+    let (fakes, pipeline, config) = stack().await;
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out.jsonl");
+    let text = concat!(
+        "\"one\"\n",
+        "nonsense\n",
+        "{\"id\": \"bad\", \"messages\": [{\"role\": \"stranger\", \"content\": \"x\"}]}\n",
+        "{\"custom_id\": \"c\", \"body\": {\"messages\": [{\"role\": \"user\", \"content\": \"x\"}]}}\n",
+    );
+    let items = items(text);
+    let summary = work(&pipeline, &config, &items, &out, &mut Counts::default()).await;
+    assert_eq!(figures(summary), (2, 2, 0));
+    let written = lines(&out);
+    assert_eq!(written[1]["error"]["class"], "caller_fault");
+    let bad = &written[2];
+    assert_eq!(
+        (&bad["id"], &bad["error"]["status"]),
+        (&"bad".into(), &400.into())
+    );
+    assert!(
+        bad["error"]["message"].as_str().unwrap().contains("role"),
+        "{bad}"
+    );
+    assert_eq!(written[3]["custom_id"], "c");
+    assert!(written[3]["response"]["body"]["choices"].is_array());
+    assert!(written[0]["tokens"]["output"].is_u64() && written[0]["cost"].is_f64());
+    // Wrong for good: sent to nobody twice.
+    assert_eq!(fakes.anthropic.log().len() + fakes.gemini.log().len(), 3);
+}
+
+#[tokio::test]
+async fn an_item_goes_back_only_so_often() {
+    let (fakes, pipeline, mut config) = stack().await;
+    config.batch.max_requeues = 2;
+    fakes.anthropic.set(Behaviour::Fail { status: 500 });
+    fakes.gemini.set(Behaviour::Fail { status: 500 });
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out.jsonl");
+    let summary = work(
+        &pipeline,
+        &config,
+        &prompts(1),
+        &out,
+        &mut Counts::default(),
+    )
+    .await;
+    assert_eq!(figures(summary), (0, 1, 0));
+    let line = &lines(&out)[0];
+    assert_eq!(line["requeues"], 2);
+
+    // Until a time instead of so often.
+    config.batch.give_up_after = Some(Duration::from_secs(2));
+    let out = dir.path().join("later.jsonl");
+    let summary = work(
+        &pipeline,
+        &config,
+        &prompts(1),
+        &out,
+        &mut Counts::default(),
+    )
+    .await;
+    assert_eq!(figures(summary), (0, 1, 0));
+    let line = &lines(&out)[0];
+    assert!(line["requeues"].as_u64().unwrap() > 2, "{line}");
+}
+
+#[tokio::test]
+async fn keys_stay_the_same_over_requeues() {
+    let (fakes, pipeline, config) = stack().await;
+    // So many open both breakers.
+    fakes.anthropic.next(5, Behaviour::Fail { status: 500 });
+    fakes.gemini.next(3, Behaviour::Fail { status: 500 });
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out.jsonl");
+    let mut counts = Counts::default();
+    let summary = work(&pipeline, &config, &prompts(1), &out, &mut counts).await;
+    assert_eq!((figures(summary), counts.back > 0), ((1, 0, 0), true));
+    let keys: Vec<_> = [&fakes.anthropic, &fakes.gemini]
+        .into_iter()
+        .flat_map(opus_to_gemini::fake::FakeVendor::log)
+        .map(|entry| entry.idempotency_key.unwrap())
+        .collect();
+    assert!(keys.len() > 2);
+    assert!(keys.iter().all(|key| *key == prompts(1)[0].key), "{keys:?}");
+}
+
+#[test]
+fn an_output_that_is_there_is_not_written_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out.jsonl");
+    drop(Journal::create(&out).unwrap());
+    let error = Journal::create(&out).unwrap_err();
+    assert!(matches!(error, JournalError::IsThere(_)));
+    assert!(error.to_string().contains("--resume"), "{error}");
+}
+
+fn batch(input: &Path, out: &Path, more: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_opus-to-gemini"));
+    command
+        .env_remove("ANTHROPIC_API_KEY")
+        .env_remove("GEMINI_API_KEY")
+        .args([
+            "batch",
+            "--fake",
+            "--fake-latency",
+            "20ms",
+            "--concurrency",
+            "4",
+        ])
+        .args(more)
+        .arg("--out")
+        .arg(out)
+        .arg(input)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// Waits until so many results are on disk; the test runner bounds it.
+fn kill_after(child: &mut Child, part: &Path, results: usize) {
+    while fs::read_to_string(part).unwrap_or_default().lines().count() <= results {
+        assert!(
+            child.try_wait().unwrap().is_none(),
+            "it ended before it was killed"
+        );
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    // SIGKILL.
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn killed_twice_and_resumed_every_item_is_in_the_output_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let (input, out) = (dir.path().join("in.jsonl"), dir.path().join("out.jsonl"));
+    let part = dir.path().join("out.jsonl.part");
+    let text: String = (1..=300)
+        .map(|n| format!("{{\"id\": {n}, \"prompt\": \"p{n}\"}}\n"))
+        .collect();
+    fs::write(&input, text).unwrap();
+
+    kill_after(&mut batch(&input, &out, &[]).spawn().unwrap(), &part, 30);
+    let before = fs::read_to_string(&part).unwrap().lines().count();
+    kill_after(
+        &mut batch(&input, &out, &["--resume"]).spawn().unwrap(),
+        &part,
+        before + 30,
+    );
+    assert!(!out.exists());
+    // What a kill in mid-write leaves.
+    let torn = fs::read_to_string(&part).unwrap() + "{\"line\":299,\"id\":\"299\",\"ke";
+    fs::write(&part, torn).unwrap();
+
+    let refused = batch(&input, &out, &[]).output().unwrap();
+    assert!(!refused.status.success());
+    let last = batch(&input, &out, &["--resume"]).output().unwrap();
+    let said = String::from_utf8(last.stdout).unwrap();
+    assert!(last.status.success(), "{said}");
+    assert_eq!(said, "done: ok=300 fail=0\n");
+    assert!(!part.exists());
+    let written = lines(&out);
+    let ids: Vec<String> = written
+        .iter()
+        .map(|l| l["id"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(ids, (1..=300).map(|n| n.to_string()).collect::<Vec<_>>());
+    for line in written {
+        let said = line["answer"].as_str().unwrap();
+        assert!(
+            said.ends_with(&format!(": p{}", line["id"].as_str().unwrap())),
+            "{said}"
+        );
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_ends_cleanly_and_says_how_to_go_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let (input, out) = (dir.path().join("in.jsonl"), dir.path().join("out.jsonl"));
+    let part = dir.path().join("out.jsonl.part");
+    fs::write(&input, "\"x\"\n".repeat(500)).unwrap();
+    let child = batch(&input, &out, &[]).spawn().unwrap();
+    while fs::read_to_string(&part)
+        .unwrap_or_default()
+        .lines()
+        .count()
+        < 20
+    {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let id = child.id().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-INT", &id])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(130));
+    let said = String::from_utf8(ended.stdout).unwrap();
+    assert!(said.starts_with("stopped: ok="), "{said}");
+    assert!(
+        String::from_utf8(ended.stderr)
+            .unwrap()
+            .contains("--resume")
+    );
+    let results = fs::read_to_string(&part).unwrap();
+    let results = results.lines().filter(|l| !l.is_empty()).count();
+    assert!(
+        said.contains(&format!("ok={results} fail=0 left={}", 500 - results)),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_failing_item_is_counted_and_the_exit_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let (input, out) = (dir.path().join("in.jsonl"), dir.path().join("out.jsonl"));
+    fs::write(&input, "\"a\"\n[]\n").unwrap();
+    let ended = batch(&input, &out, &[]).output().unwrap();
+    assert_eq!(ended.status.code(), Some(1));
+    assert_eq!(
+        String::from_utf8(ended.stdout).unwrap(),
+        "done: ok=1 fail=1\n"
+    );
+    assert_eq!(lines(&out)[1]["error"]["class"], "caller_fault");
+}
