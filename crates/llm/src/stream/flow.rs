@@ -18,7 +18,7 @@ use super::{
     dialect::Told,
     error::StreamBroken,
     event::InBand,
-    fault,
+    fault::{self, Verdict},
     layer::Guard,
     timer::Timer,
     watch::{Fault, Place, Watch},
@@ -63,7 +63,6 @@ pin_project! {
         whole: usize,
         // Of the last frame, not looked at yet.
         rest: Bytes,
-        headers: HeaderMap,
         trailers: Option<HeaderMap>,
         // Told to the caller last.
         last: Option<Bytes>,
@@ -84,8 +83,7 @@ where
     B: Body,
     B::Error: Into<BoxError>,
 {
-    /// Of an answer with these headers, which hints are read from.
-    pub(super) fn new(body: B, headers: HeaderMap, terms: Terms) -> Self {
+    pub(super) fn new(body: B, terms: Terms) -> Self {
         let limits = terms.limits.unwrap_or(terms.guard.limits);
         Self {
             body: Some(body),
@@ -94,7 +92,6 @@ where
             held: BytesMut::new(),
             whole: 0,
             rest: Bytes::new(),
-            headers,
             trailers: None,
             last: None,
             over: false,
@@ -114,8 +111,15 @@ where
         &self.usage
     }
 
-    pub(super) fn guard(&self) -> &Guard {
-        &self.guard
+    /// What an error inside the stream means, given the headers that it came under.
+    pub(super) fn judge(&self, error: &InBand, headers: &HeaderMap) -> Verdict {
+        let guard = &self.guard;
+        let mut verdict = fault::judge(&guard.rules, &guard.hints, headers, &error.body);
+        if self.watch.has_content() {
+            // Whatever its name says: there was an answer already.
+            verdict.reading = verdict.reading.unprocessed(false);
+        }
+        verdict
     }
 
     /// Reads until the stream may be given out.
@@ -205,6 +209,9 @@ where
             if this.watch.has_content() {
                 ledger.saw_first_content(clock::now());
             }
+        }
+        if this.watch.is_done() {
+            this.end.set(Reading::new(Class::Success));
         }
     }
 
@@ -357,10 +364,8 @@ where
             Fault::InBand(error) => {
                 let this = self.as_ref();
                 let visible = is_visible_in_band(&error, &this.watch, &this.guard);
-                let guard = &this.guard;
-                let verdict = fault::judge(&guard.rules, &guard.hints, &this.headers, &error.body);
-                // The caller has a part of the answer, so that the work was done.
-                let reading = verdict.reading.unprocessed(false);
+                // The head was given out long ago; what it said of rate limits was of that time.
+                let reading = this.judge(&error, &HeaderMap::new()).reading;
                 match visible {
                     true => self.finish(None, reading),
                     false => self.close(Break::ErrorEvent, reading),

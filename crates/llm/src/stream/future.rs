@@ -53,7 +53,7 @@ where
             let (head, body) = response.into_parts();
             match this.terms.take().filter(|_| is_stream(&head)) {
                 Some(terms) => {
-                    let flow = Flow::new(body, head.headers.clone(), terms);
+                    let flow = Flow::new(body, terms);
                     *this.held = Some((head, Box::pin(flow)));
                 }
                 None => {
@@ -69,8 +69,7 @@ where
         Poll::Ready(match (this.held.take(), held) {
             (Some((head, flow)), Ok(())) => Ok(given(head, flow)),
             (Some((head, flow)), Err(Failed::InBand(error))) => {
-                let guard = flow.guard();
-                let verdict = fault::judge(&guard.rules, &guard.hints, &head.headers, &error.body);
+                let verdict = flow.judge(&error, &head.headers);
                 Ok(refused(head, verdict))
             }
             (_, Err(Failed::Broken(broken))) => Err(broken.into_error()),
