@@ -70,11 +70,16 @@
 //! Two retrying layers in one stack do not multiply: the outer one drives, the inner one advises,
 //! and of the limits that were set the strictest hold. See [`tower_spillway_core::drive`].
 //!
+//! # Metrics
+//!
+//! With the feature `metrics`, see [`metrics`].
+//!
 //! # Clone
 //!
 //! Clones of the service share the settings. All state of a call is in the call.
 
 pub mod hold;
+pub mod metrics;
 
 mod layer;
 mod policy;

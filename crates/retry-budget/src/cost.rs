@@ -213,13 +213,6 @@ impl Gate for Purse {
         }
     }
 
-    fn attempt_end(&self, class: Class, now: Instant) {
-        if class == Class::Success {
-            // What a retry that succeeded paid is back by now.
-            self.changed(now);
-        }
-    }
-
     fn withdraw(&self, ask: &Ask) -> Option<Receipt> {
         let receipt = self.cell.withdraw(charge(ask), self.clock.at(ask.now));
         self.meter.asked(receipt.is_some());
@@ -231,7 +224,8 @@ impl Gate for Purse {
         match settled {
             Settled::NotSent => self.cell.give_back(receipt.0, true),
             Settled::Sent(Class::Success) => self.cell.give_back(receipt.0, false),
-            Settled::Sent(_) => {}
+            Settled::Sent(_) => return,
         }
+        self.meter.balance(|| self.snapshot(clock::now()).balance);
     }
 }

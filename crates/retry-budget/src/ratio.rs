@@ -97,6 +97,7 @@ impl Gate for Purse {
     fn settle(&self, receipt: Receipt, settled: Settled) {
         if settled == Settled::NotSent {
             self.cell.give_back(receipt.0);
+            self.meter.balance(|| self.snapshot(clock::now()).balance);
         }
     }
 }

@@ -18,7 +18,7 @@ use super::{
     key::{ByTarget, HoldKey, KeyOf},
     shared::{SharedHold, Slot, millis},
 };
-use crate::{RetryAfter, policy::LEAST};
+use crate::{RetryAfter, metrics, policy::LEAST};
 
 /// Refuses calls while the server asked everybody to wait, and hears when it does. It is below the
 /// retrying service of [`RetryAfterLayer`](crate::RetryAfterLayer), which waits and comes back. See
@@ -93,6 +93,7 @@ impl<A, K, X> Settings<A, K, X> {
                 }
             });
         }
+        metrics::refused(slot.target());
         tracing::debug!(
             spillway.target = slot.target(),
             spillway.refusal = Refusal::Held.as_str(),

@@ -15,6 +15,7 @@ use super::{
     key::HoldKey,
     sync::{AtomicUsize, Ordering},
 };
+use crate::metrics;
 
 /// Who must wait, and until when: a handle to look at it, to hold and to release by hand, and to
 /// share between layers.
@@ -90,6 +91,7 @@ impl<K> SharedHold<K> {
             Look::Free => None,
             Look::Over => {
                 self.0.held.fetch_sub(1, Ordering::Relaxed);
+                metrics::hold(slot.target(), "over");
                 tracing::debug!(spillway.target = slot.target(), "hold is over");
                 None
             }
@@ -114,6 +116,7 @@ impl<K> SharedHold<K> {
                 if change == Change::Began {
                     self.0.held.fetch_add(1, Ordering::Relaxed);
                 }
+                metrics::hold(slot.target(), "began");
                 tracing::warn!(
                     spillway.target = slot.target(),
                     spillway.asked_ms = millis(asked),
@@ -121,12 +124,15 @@ impl<K> SharedHold<K> {
                     "everybody is held"
                 );
             }
-            Change::Extended => tracing::debug!(
-                spillway.target = slot.target(),
-                spillway.asked_ms = millis(asked),
-                spillway.hold_ms = millis(wait),
-                "hold extended"
-            ),
+            Change::Extended => {
+                metrics::hold(slot.target(), "extended");
+                tracing::debug!(
+                    spillway.target = slot.target(),
+                    spillway.asked_ms = millis(asked),
+                    spillway.hold_ms = millis(wait),
+                    "hold extended"
+                );
+            }
             Change::Within => {}
         }
     }
@@ -154,6 +160,7 @@ impl<K: Eq + Hash + Clone + 'static> SharedHold<K> {
         let released = slot.cell().release();
         if released {
             self.0.held.fetch_sub(1, Ordering::Relaxed);
+            metrics::hold(slot.target(), "released");
             tracing::info!(spillway.target = slot.target(), "hold released");
         }
         released
