@@ -201,10 +201,9 @@ fn given_with_first_content(row: &Value) -> Verdict {
                 return Verdict::Fail(format!("not verbatim up to the error: {rest:?}"));
             }
         }
-        if let Some(first) = expect["first_content"].as_str() {
-            if !got.body.contains(first) {
-                return Verdict::Fail(format!("{first} is missing"));
-            }
+        let first = expect["first_content"].as_str();
+        if first.is_some_and(|first| !got.body.contains(first)) {
+            return Verdict::Fail(format!("{first:?} is missing"));
         }
     }
     Verdict::Pass

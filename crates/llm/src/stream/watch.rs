@@ -168,7 +168,7 @@ impl Watch {
 }
 
 fn said(parts: &Parts<'_>) -> Result<Event, Fault> {
-    if let Some(error) = Event::stray_error(parts.stray) {
+    if let Some(error) = InBand::stray(parts.stray) {
         return Err(Fault::InBand(error));
     }
     match parts.data {
