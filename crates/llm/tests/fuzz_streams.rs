@@ -63,6 +63,9 @@ fn piece() -> impl Strategy<Value = String> {
         ),
         Just("data: {\"error\":{\"code\":429}}\n\n".into()),
         Just("{\"error\":{\"code\":503}}\n".into()),
+        // A name, and data in two lines: both are lost where a line end is taken for two.
+        Just("event: throttlingException\r\ndata: {\"message\":\r\ndata: 1}\r\n\r\n".into()),
+        Just("data: {\"choices\":[{\r\ndata: \"delta\":{\"content\":\"x\"}}]}\r\n\r\n".into()),
         Just("data: [DONE]\n\n".into()),
         Just("data: {\n".into()),
         Just(": ping\n\n".into()),
