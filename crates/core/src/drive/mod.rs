@@ -13,6 +13,8 @@
 
 mod decide;
 mod future;
+#[cfg(feature = "tower")]
+mod tower;
 mod wait;
 
 use std::{fmt, sync::Arc};
@@ -20,6 +22,8 @@ use std::{fmt, sync::Arc};
 use smallvec::SmallVec;
 
 pub use self::future::Drive;
+#[cfg(feature = "tower")]
+pub use self::tower::TowerPolicy;
 use crate::{Limits, gate::Gate};
 
 /// A policy with its adapter, limits and gates: what a retrying layer shares between calls.

@@ -1,7 +1,8 @@
 //! A retrying layer of any [`Policy`](crate::Policy).
 //!
 //! The ready-made policies (`JitterBackoffLayer`, `RetryAfterLayer`) are this with a policy inside;
-//! use it for one of your own.
+//! use it for one of your own. With the feature `tower` the same policies serve `tower`'s own retry,
+//! through `TowerPolicy`.
 //!
 //! # Clone
 //!
@@ -11,3 +12,5 @@ mod layer;
 mod service;
 
 pub use self::{layer::RetryLayer, service::Retry};
+#[cfg(feature = "tower")]
+pub use crate::drive::TowerPolicy;
