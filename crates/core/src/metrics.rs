@@ -3,9 +3,9 @@
 //!
 //! | name | kind | labels | what |
 //! |---|---|---|---|
-//! | `spillway.attempts` | counter | `target`, `class` | attempts that ended, by [`Class`](crate::Class); of `refused` ones nothing was sent |
+//! | `spillway.attempts` | counter | `target`, `class` | attempts that ended, by [`Class`]; of `refused` ones nothing was sent |
 //! | `spillway.retries` | counter | `target`, `cause` | retries that were decided and granted, by what led to them: `throttled`, `transient`, `timed_out`, or `held` (refused here, to be asked again) |
-//! | `spillway.stops` | counter | `target`, `cause` | legs that ended in something else than a success and were not sent again, by [`Cause`](crate::Cause) |
+//! | `spillway.stops` | counter | `target`, `cause` | legs that ended in something else than a success and were not sent again, by [`Cause`] |
 //!
 //! `target` is the name of the target below a failover, else empty. It is the only label that comes
 //! from outside these crates, and as bounded as the list of targets. No label is ever made of a

@@ -8,6 +8,7 @@
 
 mod adapters;
 mod contract;
+mod others;
 mod per_call;
 mod ratio;
 mod support;
