@@ -1,6 +1,13 @@
 //! The handle of one breaker.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use tokio::time::Instant;
 use tower_spillway_core::{InvalidConfig, Ledger, Refusal, Refused, TargetName, clock};
@@ -8,15 +15,18 @@ use tower_spillway_core::{InvalidConfig, Ledger, Refusal, Refused, TargetName, c
 use crate::{
     cell::Cell,
     config::{BreakerConfig, Checked, nanos},
-    machine::{Denied, Heard, Nanos, Ticket, Transition, Why},
+    event::{Event, Events, Listeners},
+    machine::{Denied, Heard, Machine, Nanos, Order, Ticket, Transition, Why},
     permit::Permit,
+    report,
     state::{Snapshot, State},
 };
 
 /// A handle to the state of one breaker: to look at it, and to open or close it by hand.
 ///
 /// [`CircuitBreakerLayer::breaker`](crate::CircuitBreakerLayer::breaker) gives the handle of a
-/// target; [`new`](Self::new) makes one to share between layers.
+/// target; [`new`](Self::new) makes one to share between layers, or to guard by hand what is no
+/// service ([`permit`](Self::permit)).
 ///
 /// # Clone
 ///
@@ -24,12 +34,19 @@ use crate::{
 #[derive(Clone)]
 pub struct Breaker(Arc<Inner>);
 
+/// A handle that does not keep the state.
+#[derive(Clone)]
+pub(crate) struct WeakBreaker(Weak<Inner>);
+
 struct Inner {
     cell: Cell,
     target: Option<TargetName>,
     /// What the cell counts from.
     origin: Instant,
     config: Checked,
+    listeners: Listeners,
+    own_probes: AtomicU64,
+    own_probes_good: AtomicU64,
 }
 
 impl Breaker {
@@ -48,12 +65,20 @@ impl Breaker {
     }
 
     pub(crate) fn checked(target: Option<TargetName>, config: Checked) -> Self {
-        Self(Arc::new(Inner {
-            cell: Cell::new(config.rules),
+        let breaker = Self(Arc::new(Inner {
+            cell: Cell::new(Arc::clone(&config.rules)),
             target,
             origin: clock::now(),
             config,
-        }))
+            listeners: Listeners::default(),
+            own_probes: AtomicU64::new(0),
+            own_probes_good: AtomicU64::new(0),
+        }));
+        report::state(&breaker, State::Closed);
+        if let Some(control) = &breaker.0.config.control {
+            control.add(&breaker);
+        }
+        breaker
     }
 
     /// The target's name; `None` for the breaker of calls that name none.
@@ -64,45 +89,108 @@ impl Breaker {
     /// The state now. Looking changes nothing: an open breaker whose open time is over shows as
     /// half-open, and becomes so with the next call.
     pub fn state(&self) -> State {
-        self.0.cell.state(|| self.nanos(clock::now()))
+        self.0.cell.state(|| self.now())
     }
 
     /// The state and its figures now. Looking changes nothing.
     pub fn snapshot(&self) -> Snapshot {
-        let now = self.nanos(clock::now());
+        let now = self.now();
         let view = self.0.cell.view(now);
         Snapshot {
             state: view.state,
             generation: view.generation,
             reason: view.reason,
             retry_in: view.until.map(|until| between(now, until)),
+            ramping_for: view.ramp_end.map(|end| between(now, end)),
             failures_in_a_row: view.run,
+            calls: view.calls,
+            bad_calls: view.bad,
+            slow_over: view.slow_over.map(Duration::from_nanos),
             probes_out: view.out,
             probes_succeeded: view.successes,
             probes_failed: view.failures,
             reopenings: view.reopenings,
             trips: view.trips,
+            own_probes: self.0.own_probes.load(Ordering::Relaxed),
+            own_probes_good: self.0.own_probes_good.load(Ordering::Relaxed),
         }
     }
+
+    /// What happens from now on, at most so many events waiting (at least 1); when more come the
+    /// oldest is dropped and counted.
+    ///
+    /// Events come in the order of the changes. [`BreakerConfig::on_event`] gives them to a
+    /// function as they happen.
+    pub fn events(&self, most: usize) -> Events {
+        self.0.listeners.listen(most)
+    }
+
+    // -- by hand ------------------------------------------------------------------------------
 
     /// Refuses every call until [`force_close`](Self::force_close) or [`reset`](Self::reset). No
     /// open time ends it, and what calls under way bring back is not heard.
     pub fn force_open(&self) {
-        let change = self.0.cell.change(|machine| machine.force_open());
-        self.report(change);
+        self.change(Machine::force_open);
+    }
+
+    /// Opens for so long, from now, whatever it was in; then probes find out as usual.
+    pub fn force_open_for(&self, time: Duration) {
+        let time = nanos(time);
+        self.change(|machine, now| Some(machine.force_open_for(time, now)));
+    }
+
+    /// Opens as if a rule had tripped it, for the open time that is due. While half-open that is a
+    /// failed reopening.
+    pub fn trip(&self) {
+        let chance = &self.0.config.chance;
+        self.change(|machine, now| Some(machine.trip_by_hand(now, chance)));
+    }
+
+    /// Lets probes find out at once: the open time, if there is one, is over. A probe that hangs
+    /// then keeps its slot until it ends or is dropped.
+    pub fn half_open(&self) {
+        self.change(Machine::half_open);
     }
 
     /// Closes, whatever it was in; it may open again as usual. Open times start again at the
     /// first. Nothing changes where it is closed already.
     pub fn force_close(&self) {
-        let change = self.0.cell.change(|machine| machine.force_close());
-        self.report(change);
+        self.change(Machine::force_close);
     }
 
-    /// Makes it as new: closed, all counts at zero, results of calls under way not heard.
+    /// Makes it as new: closed, all counts at zero, what was learnt of latencies forgotten,
+    /// results of calls under way not heard.
     pub fn reset(&self) {
-        let change = self.0.cell.change(|machine| machine.reset());
-        self.report(Some(change));
+        self.change(|machine, now| Some(machine.reset(now)));
+    }
+
+    /// Lets every call pass and hears nothing, until [`force_close`](Self::force_close) or
+    /// [`reset`](Self::reset).
+    pub fn disable(&self) {
+        self.change(Machine::disable);
+    }
+
+    /// Lets every call pass and counts, from nothing on, but opens at no rule, until
+    /// [`force_close`](Self::force_close) or [`reset`](Self::reset).
+    pub fn metrics_only(&self) {
+        self.change(Machine::metrics_only);
+    }
+
+    /// The right to one call of something that is no service. It says how the call ended;
+    /// dropped without a word it says nothing about the target.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`] says who turned the call away and when it is worth coming back.
+    pub fn permit(&self) -> Result<Permit, Refused> {
+        self.acquire(None)
+            .map(|admitted| Permit::new(self.clone(), admitted))
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Machine, Nanos) -> Option<Transition>) {
+        let now = self.now();
+        self.0.cell.change(now, |machine| change(machine, now));
+        self.deliver();
     }
 
     // -- for the service ----------------------------------------------------------------------
@@ -111,27 +199,29 @@ impl Breaker {
         &self.0.config
     }
 
-    /// A permit for one call, or the refusal.
-    pub(crate) fn acquire(&self, ledger: Option<&Ledger>) -> Result<Permit, Refused> {
-        // Only a layer above, which speaks through the ledger, can cut a call off.
-        let started = ledger.map(Ledger::now);
+    pub(crate) fn downgrade(&self) -> WeakBreaker {
+        WeakBreaker(Arc::downgrade(&self.0))
+    }
+
+    /// A ticket for one call, or the refusal.
+    pub(crate) fn acquire(&self, ledger: Option<&Ledger>) -> Result<Admitted, Refused> {
+        // Only a layer above, which speaks through the ledger, can cut a call off; and only rules
+        // over time need to know how long one took.
+        let timed = self.0.cell.rules().timed();
+        let started = ledger.map(Ledger::now).or_else(|| timed.then(clock::now));
         let mut seen = started;
         let now = || self.nanos(*seen.get_or_insert_with(clock::now));
-        let (admitted, change) = self.0.cell.acquire(now);
-        self.report(change);
+        let admitted = self.0.cell.acquire(now, &self.0.config.chance);
+        self.deliver();
         match admitted {
-            Ok(ticket) => Ok(Permit::new(
-                self.clone(),
-                ticket,
-                ledger.cloned().zip(started),
-            )),
+            Ok(ticket) => Ok(Admitted { ticket, started }),
             Err(denied) => Err(self.refusal(denied, seen)),
         }
     }
 
     /// Whether any call would be refused now. Changes nothing.
     pub(crate) fn refuses(&self) -> Option<Denied> {
-        self.0.cell.refuses(|| self.nanos(clock::now()))
+        self.0.cell.refuses(|| self.now())
     }
 
     /// The error of a refusal, and its event.
@@ -143,25 +233,28 @@ impl Breaker {
             Why::Open => Refusal::Open,
             Why::ProbesBusy => Refusal::ProbesBusy,
             Why::ForcedOpen => Refusal::ForcedOpen,
+            Why::Ramping => Refusal::Ramping,
         };
         let reason = denied.reason.map(|reason| reason.as_str());
-        tracing::debug!(
-            spillway.target = self.target().map(TargetName::as_str),
-            spillway.refusal = refusal.as_str(),
-            spillway.reason = reason,
-            spillway.retry_in_ms = wait.map(millis),
-            "call refused"
-        );
+        report::refusal(self, refusal, reason, wait);
         Refused::new(refusal).retry_in(wait).because(reason)
     }
 
-    pub(crate) fn settle(&self, ticket: Ticket, heard: Heard) {
-        let now = || self.nanos(clock::now());
-        let change = self
-            .0
-            .cell
-            .settle(ticket, heard, now, &self.0.config.chance);
-        self.report(change);
+    /// Hears how a call ended. `elapsed` where somebody knows better than the clock.
+    pub(crate) fn settle(&self, admitted: Admitted, heard: Heard, elapsed: Option<Duration>) {
+        let cell = &self.0.cell;
+        let mut ended = None;
+        let mut now = || *ended.get_or_insert_with(clock::ended);
+        let took = match (elapsed, admitted.started) {
+            (Some(elapsed), _) => nanos(elapsed),
+            (None, Some(started)) if cell.rules().timed() => {
+                nanos(now().saturating_duration_since(started))
+            }
+            _ => 0,
+        };
+        let now = || self.nanos(now());
+        cell.settle(admitted.ticket, heard, took, now, &self.0.config.chance);
+        self.deliver();
     }
 
     /// Whether nobody holds it and nothing would be lost with it.
@@ -170,41 +263,104 @@ impl Breaker {
         Arc::strong_count(&self.0) == 1
             && snapshot.state == State::Closed
             && snapshot.failures_in_a_row == 0
+            && snapshot.bad_calls == 0
+            && snapshot.ramping_for.is_none()
+    }
+
+    /// The name for events and figures that leave the process.
+    pub(crate) fn shown_name(&self) -> Option<&str> {
+        let name = self.target().filter(|_| !self.is_secret());
+        name.map(TargetName::as_str)
+    }
+
+    /// Its name is a key of requests.
+    pub(crate) fn is_secret(&self) -> bool {
+        self.0.config.secret_names
     }
 
     pub(crate) fn same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Says what changed: after the lock is gone, since a subscriber may look at the breaker.
-    fn report(&self, change: Option<Transition>) {
-        let Some(change) = change else { return };
-        let target = self.target().map(TargetName::as_str);
-        let reason = change.reason.map(|reason| reason.as_str());
-        let open = change
-            .open_for
-            .map(|time| millis(Duration::from_nanos(time)));
-        macro_rules! event {
-            ($level:ident, $text:literal) => {
-                tracing::$level!(
-                    spillway.target = target,
-                    spillway.breaker.from = change.from.as_str(),
-                    spillway.breaker.to = change.to.as_str(),
-                    spillway.breaker.generation = change.generation,
-                    spillway.breaker.failures = change.failures,
-                    spillway.breaker.successes = change.successes,
-                    spillway.reason = reason,
-                    spillway.open_ms = open,
-                    $text
-                )
+    // -- for the prober -----------------------------------------------------------------------
+
+    pub(crate) fn attach_prober(&self) {
+        self.change(|machine, _| {
+            machine.attach_prober();
+            None
+        });
+    }
+
+    pub(crate) fn detach_prober(&self) {
+        self.change(|machine, _| {
+            machine.detach_prober();
+            None
+        });
+    }
+
+    /// What a prober is to do now.
+    pub(crate) fn order(&self) -> Result<Option<Admitted>, Duration> {
+        let started = clock::now();
+        let now = self.nanos(started);
+        let order = self.0.cell.order(now);
+        self.deliver();
+        match order {
+            Order::Wait(until) => Err(between(now, until)),
+            Order::Rest => Ok(None),
+            Order::Probe(ticket) => {
+                self.0.own_probes.fetch_add(1, Ordering::Relaxed);
+                Ok(Some(Admitted {
+                    ticket,
+                    started: Some(started),
+                }))
+            }
+        }
+    }
+
+    /// A probe of a prober ended; the next is due after `interval`.
+    pub(crate) fn probed(&self, good: bool, interval: Duration) {
+        if good {
+            self.0.own_probes_good.fetch_add(1, Ordering::Relaxed);
+        }
+        report::probe(self, good);
+        let at = self.now().saturating_add_unsigned(nanos(interval));
+        self.change(|machine, _| {
+            machine.next_probe(at);
+            None
+        });
+    }
+
+    /// Whether a call that took so long is slow for some rule.
+    pub(crate) fn is_slow(&self, elapsed: Duration) -> bool {
+        let over = self.0.cell.view(self.now()).slow_over;
+        over.is_some_and(|over| nanos(elapsed) > over)
+    }
+
+    // -----------------------------------------------------------------------------------------
+
+    /// Says what happened: after the lock is gone, since whoever hears it may look at the breaker.
+    fn deliver(&self) {
+        self.0.cell.deliver(|change| {
+            let event = Event {
+                target: self.0.target.clone(),
+                from: change.from,
+                to: change.to,
+                generation: change.generation,
+                reason: change.reason,
+                open_for: change.open_for.map(Duration::from_nanos),
+                calls: change.calls,
+                bad: change.bad,
             };
-        }
-        match change.to {
-            State::Open => event!(warn, "circuit breaker opened"),
-            State::ForcedOpen => event!(warn, "circuit breaker opened by hand"),
-            State::HalfOpen => event!(info, "circuit breaker half-open"),
-            State::Closed => event!(info, "circuit breaker closed"),
-        }
+            report::change(self, &event);
+            if let Some(callback) = &self.0.config.on_event {
+                callback(&event);
+            }
+            self.0.listeners.tell(&event);
+        });
+    }
+
+    fn now(&self) -> Nanos {
+        self.nanos(clock::now())
     }
 
     fn nanos(&self, at: Instant) -> Nanos {
@@ -217,16 +373,29 @@ impl Breaker {
     }
 }
 
+impl WeakBreaker {
+    pub(crate) fn upgrade(&self) -> Option<Breaker> {
+        self.0.upgrade().map(Breaker)
+    }
+
+    pub(crate) fn is_alive(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+}
+
+/// A ticket, and when its call began where that matters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Admitted {
+    pub(crate) ticket: Ticket,
+    pub(crate) started: Option<Instant>,
+}
+
 /// The time to an end; zero once it is over.
 fn between(now: Nanos, until: Nanos) -> Duration {
     if until <= now {
         return Duration::ZERO;
     }
     Duration::from_nanos(until.abs_diff(now))
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl fmt::Debug for Breaker {

@@ -1,163 +1,199 @@
-//! The machine made concurrent: the two hot answers are atomics only, the rest one mutex.
+//! The machine made concurrent: the hot answers are atomics only, the rest one mutex.
 //!
 //! - Closed, admitted: one load of the word.
-//! - Closed, success: one load of the generation in which a success was last seen.
+//! - Closed, a success that is fast for every rule: a few loads, and a count of its own for each
+//!   span of the rules, spread over lanes.
 //! - Open, refused: three loads.
 
+mod lanes;
+#[cfg(spillway_loom)]
+#[cfg(test)]
+mod models;
+mod outbox;
 #[cfg(test)]
 #[cfg(not(spillway_loom))]
 mod tests;
+mod word;
 
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 use tower_spillway_core::Chance;
 
+use self::{
+    lanes::Lanes,
+    outbox::Outbox,
+    word::{CHANGING, Word, decode, encode},
+};
 use crate::{
-    machine::{Denied, Heard, Machine, Nanos, Rules, Ticket, Transition, View},
-    state::{State, TripReason},
-    sync::{AtomicI64, AtomicU64, Mutex, MutexGuard, Ordering},
+    machine::{Denied, Heard, Machine, Nanos, Order, Rules, Ticket, Transition, View, place},
+    state::State,
+    sync::{AtomicBool, AtomicI64, AtomicU64, Mutex, MutexGuard, Ordering},
 };
 
-/// The low bits of the word hold what it is in, the others the generation.
-const TAG_BITS: u32 = 8;
-const TAG_MASK: u64 = (1 << TAG_BITS) - 1;
-
-const CLOSED: u64 = 0;
-const HALF_OPEN: u64 = 1;
-const FORCED_OPEN: u64 = 2;
-/// Open tags say why, so that a refusal can too.
-const OPEN: [(u64, TripReason); 3] = [
-    (3, TripReason::Consecutive),
-    (4, TripReason::Held),
-    (5, TripReason::ProbeFailed),
-];
-
 pub(crate) struct Cell {
-    /// Generation and tag. Written under the lock only.
+    rules: Arc<Rules>,
+    /// Generation and tag. Written under the lock only, as are the figures that belong to it.
     word: AtomicU64,
-    /// The end of the open time. Written under the lock only, before the word that opens.
+    /// The end of the open time or of the ramp.
     until: AtomicI64,
+    /// When the closed period began, and its first epoch.
+    since: AtomicI64,
+    base: AtomicU64,
+    /// A success within this is fast for every rule.
+    fast_within: AtomicU64,
+    /// A prober finds out, and no user's call is a probe.
+    probed: AtomicBool,
     /// The generation in which a success ended the run of failures; 0 if none did since the last
     /// failure.
     run_ended: AtomicU64,
-    machine: Mutex<Machine>,
+    /// Something may wait to be said.
+    unsaid: AtomicBool,
+    lanes: Lanes,
+    locked: Mutex<Locked>,
 }
 
-/// What the word says.
-enum Word {
-    Closed { generation: u64 },
-    HalfOpen,
-    ForcedOpen,
-    Open(TripReason),
+struct Locked {
+    machine: Machine,
+    outbox: Outbox,
 }
 
 impl Cell {
-    pub(crate) fn new(rules: Rules) -> Self {
-        let machine = Machine::new(rules);
+    pub(crate) fn new(rules: Arc<Rules>) -> Self {
+        let machine = Machine::new(Arc::clone(&rules));
+        let figures = machine.figures();
         Self {
-            word: AtomicU64::new(encode(&machine)),
-            until: AtomicI64::new(0),
+            word: AtomicU64::new(encode(machine.generation(), &figures)),
+            until: AtomicI64::new(figures.until.unwrap_or(0)),
+            since: AtomicI64::new(figures.since),
+            base: AtomicU64::new(figures.base),
+            fast_within: AtomicU64::new(figures.fast_within),
+            probed: AtomicBool::new(false),
             run_ended: AtomicU64::new(0),
-            machine: Mutex::new(machine),
+            unsaid: AtomicBool::new(false),
+            lanes: Lanes::new(&rules),
+            locked: Mutex::new(Locked {
+                machine,
+                outbox: Outbox::default(),
+            }),
+            rules,
         }
+    }
+
+    pub(crate) fn rules(&self) -> &Rules {
+        &self.rules
     }
 
     /// Admits a call or not. `now` is asked for only where the answer depends on it.
     pub(crate) fn acquire(
         &self,
         now: impl FnOnce() -> Nanos,
-    ) -> (Result<Ticket, Denied>, Option<Transition>) {
-        let now = match self.read() {
-            Word::Closed { generation } => {
-                return (
-                    Ok(Ticket {
-                        generation,
-                        probe: None,
-                    }),
-                    None,
-                );
-            }
-            Word::ForcedOpen => return (Err(Denied::FORCED), None),
-            Word::HalfOpen => now(),
+        chance: &Chance,
+    ) -> Result<Ticket, Denied> {
+        let seen = self.word.load(Ordering::Acquire);
+        let (word, generation) = decode(seen);
+        let plain = Ticket {
+            generation,
+            probe: None,
+        };
+        let now = match word {
+            Word::Closed | Word::MetricsOnly | Word::Disabled => return Ok(plain),
+            Word::ForcedOpen => return Err(Denied::FORCED),
+            Word::HalfOpen | Word::Changing => now(),
             Word::Open(_) => {
                 let now = now();
                 if let Some(denied) = self.still_open(now) {
-                    return (Err(denied), None);
+                    return Err(denied);
+                }
+                now
+            }
+            Word::Ramping => {
+                let now = now();
+                let end = self.until.load(Ordering::Acquire);
+                if self.is_still(seen) && now < end {
+                    return if self.rules.ramp_admits(end, now, chance) {
+                        Ok(plain)
+                    } else {
+                        Err(Denied::ramping(end))
+                    };
                 }
                 now
             }
         };
-        let mut machine = self.lock();
-        let answer = machine.acquire(now);
-        self.publish(&machine);
-        answer
+        self.locked(now, |machine| machine.acquire(now, chance))
     }
 
-    /// Whether a call would be refused whoever asks: open or forced open. Changes nothing.
+    /// Whether a call would be refused whoever asks. Changes nothing.
     pub(crate) fn refuses(&self, now: impl FnOnce() -> Nanos) -> Option<Denied> {
-        match self.read() {
-            Word::Closed { .. } | Word::HalfOpen => None,
+        let (word, _) = decode(self.word.load(Ordering::Acquire));
+        let denied = match word {
             Word::ForcedOpen => Some(Denied::FORCED),
             Word::Open(_) => self.still_open(now()),
-        }
+            _ => None,
+        };
+        let may_probe = matches!(word, Word::Open(_) | Word::HalfOpen);
+        denied.or_else(|| {
+            (may_probe && self.probed.load(Ordering::Relaxed))
+                .then(|| self.lock().machine.denied_to_users())
+                .flatten()
+        })
     }
 
-    /// Hears how a call ended.
+    /// Hears how a call ended that took `elapsed` nanoseconds.
     pub(crate) fn settle(
         &self,
         ticket: Ticket,
         heard: Heard,
-        now: impl FnOnce() -> Nanos,
+        elapsed: u64,
+        mut now: impl FnMut() -> Nanos,
         chance: &Chance,
-    ) -> Option<Transition> {
-        if ticket.probe.is_none() {
-            match heard {
-                Heard::Success => {
-                    self.end_run(ticket.generation);
-                    return None;
-                }
-                Heard::Ignored | Heard::RateLimited { .. } => return None,
-                Heard::Failure { .. } | Heard::Held { .. } => (),
+    ) {
+        let seen = self.word.load(Ordering::Acquire);
+        let (word, generation) = decode(seen);
+        if word == Word::Disabled || (heard == Heard::Ignored && ticket.probe.is_none()) {
+            return;
+        }
+        if heard == Heard::Success && ticket.probe.is_none() && word != Word::Changing {
+            if generation != ticket.generation {
+                return;
+            }
+            let fast = elapsed <= self.fast_within.load(Ordering::Relaxed);
+            if fast && self.count_apart(seen, generation, elapsed, &mut now) {
+                return;
             }
         }
-        // Before the lock: the clock may be the user's.
         let now = now();
-        let mut machine = self.lock();
-        self.catch_up(&mut machine, now, chance);
-        let change = machine.settle(ticket, heard, now, chance);
-        self.publish(&machine);
-        change
+        self.locked(now, |machine| {
+            let change = machine.settle(ticket, heard, elapsed, now, chance);
+            ((), change)
+        });
     }
 
-    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Machine) -> T) -> T {
-        let mut machine = self.lock();
-        let out = change(&mut machine);
-        self.publish(&machine);
-        out
-    }
-
-    pub(crate) fn view(&self, now: Nanos) -> View {
-        let mut view = self.lock().view(now);
-        if self.run_ended.load(Ordering::Relaxed) == view.generation {
-            view.run = 0;
+    /// A success that is fast for every rule, without the lock. Nothing if the word has changed.
+    fn count_apart(
+        &self,
+        seen: u64,
+        generation: u64,
+        elapsed: u64,
+        now: &mut impl FnMut() -> Nanos,
+    ) -> bool {
+        self.end_run(generation);
+        if self.rules.spans.is_empty() {
+            return true;
         }
-        view
-    }
-
-    /// The state, lock-free.
-    pub(crate) fn state(&self, now: impl FnOnce() -> Nanos) -> State {
-        match self.read() {
-            Word::Closed { .. } => State::Closed,
-            Word::HalfOpen => State::HalfOpen,
-            Word::ForcedOpen => State::ForcedOpen,
-            Word::Open(_) if self.still_open(now()).is_some() => State::Open,
-            // The open time is over, or the state has just moved on.
-            Word::Open(_) => match self.read() {
-                Word::Closed { .. } => State::Closed,
-                Word::ForcedOpen => State::ForcedOpen,
-                Word::HalfOpen | Word::Open(_) => State::HalfOpen,
-            },
+        let since = self.since.load(Ordering::Acquire);
+        let base = self.base.load(Ordering::Acquire);
+        if !self.is_still(seen) {
+            return false;
         }
+        let now = now();
+        for span in 0..self.rules.spans.len() {
+            let epoch = base.saturating_add(self.rules.epoch(span, since, now));
+            self.lanes.add(span, epoch);
+        }
+        if self.rules.brownout.is_some() {
+            self.lanes.add_time(place(elapsed));
+        }
+        true
     }
 
     /// A success while closed ends the run of failures, without the lock: it leaves the number of
@@ -172,82 +208,152 @@ impl Cell {
         }
     }
 
-    /// Tells the machine of successes since the last failure.
-    fn catch_up(&self, machine: &mut Machine, now: Nanos, chance: &Chance) {
+    /// Changes the machine, and shows what it is in. The time is 0 where no rule needs it.
+    pub(crate) fn change(
+        &self,
+        now: Nanos,
+        change: impl FnOnce(&mut Machine) -> Option<Transition>,
+    ) {
+        self.locked(now, |machine| ((), change(machine)));
+    }
+
+    /// What a prober is to do.
+    pub(crate) fn order(&self, now: Nanos) -> Order {
+        self.locked(now, |machine| machine.order(now))
+    }
+
+    fn locked<T>(
+        &self,
+        now: Nanos,
+        change: impl FnOnce(&mut Machine) -> (T, Option<Transition>),
+    ) -> T {
+        let mut locked = self.lock();
+        self.catch_up(&mut locked.machine, now);
+        let (out, transition) = change(&mut locked.machine);
+        self.publish(&locked.machine);
+        if let Some(transition) = transition {
+            locked.outbox.put(transition);
+            self.unsaid.store(true, Ordering::Relaxed);
+        }
+        out
+    }
+
+    pub(crate) fn view(&self, now: Nanos) -> View {
+        let mut locked = self.lock();
+        self.catch_up(&mut locked.machine, now);
+        locked.machine.view(now)
+    }
+
+    /// The state, lock-free but for the moment of a change.
+    pub(crate) fn state(&self, now: impl FnOnce() -> Nanos) -> State {
+        let word = || decode(self.word.load(Ordering::Acquire)).0;
+        match word() {
+            Word::Closed | Word::Ramping => State::Closed,
+            Word::HalfOpen => State::HalfOpen,
+            Word::ForcedOpen => State::ForcedOpen,
+            Word::Disabled => State::Disabled,
+            Word::MetricsOnly => State::MetricsOnly,
+            Word::Open(_) => {
+                let now = now();
+                if self.still_open(now).is_some() {
+                    return State::Open;
+                }
+                // The open time is over, or the state has just moved on.
+                self.lock().machine.view(now).state
+            }
+            Word::Changing => self.lock().machine.view(now()).state,
+        }
+    }
+
+    /// Hands what happened to `hear`, in order, with no lock held. If another thread is at it, that
+    /// one hands over this too; so what `hear` itself does to the breaker is heard after it.
+    pub(crate) fn deliver(&self, mut hear: impl FnMut(&Transition)) {
+        // A thread sees what it stored itself, so what it caused is said before it returns, or by
+        // the thread that is at it.
+        if !self.unsaid.load(Ordering::Relaxed) {
+            return;
+        }
+        let Some(mut next) = self.lock().outbox.begin() else {
+            return;
+        };
+        let delivering = Delivering(self);
+        loop {
+            hear(&next);
+            let mut locked = self.lock();
+            match locked.outbox.next() {
+                Some(after) => next = after,
+                None => {
+                    self.unsaid.store(false, Ordering::Relaxed);
+                    break;
+                }
+            }
+        }
+        std::mem::forget(delivering);
+    }
+
+    /// Tells the machine of successes since it last heard.
+    fn catch_up(&self, machine: &mut Machine, now: Nanos) {
         let generation = machine.generation();
         // A success that comes between the load and the swap is part of what is told: it was
         // under way together with this failure, and may well have come before it.
         if self.run_ended.load(Ordering::Relaxed) == generation
             && self.run_ended.swap(0, Ordering::Relaxed) == generation
         {
-            let ticket = Ticket {
-                generation,
-                probe: None,
-            };
-            machine.settle(ticket, Heard::Success, now, chance);
+            machine.end_run();
         }
+        self.lanes.tell(machine, self.rules.spans.len(), now);
     }
 
     /// The refusal of an open breaker, lock-free; `None` if the open time is over or the state
     /// has moved on.
     fn still_open(&self, now: Nanos) -> Option<Denied> {
-        let word = self.word.load(Ordering::Acquire);
-        let Word::Open(reason) = decode(word) else {
+        let seen = self.word.load(Ordering::Acquire);
+        let (Word::Open(reason), _) = decode(seen) else {
             return None;
         };
         let until = self.until.load(Ordering::Acquire);
-        // `until` belongs to this word only if the word is still there: another `until` is
-        // written only after the word has changed.
-        let same = self.word.load(Ordering::Relaxed) == word;
-        (same && now < until).then(|| Denied::open(until, reason))
+        (self.is_still(seen) && now < until).then(|| Denied::open(until, reason))
     }
 
-    fn read(&self) -> Word {
-        decode(self.word.load(Ordering::Acquire))
+    /// Whether figures that were loaded belong to this word: others are written only after the
+    /// word has changed.
+    fn is_still(&self, word: u64) -> bool {
+        self.word.load(Ordering::Relaxed) == word
     }
 
-    /// Shows what the machine is in. Between two open periods there is another state, so a reader
-    /// never sees the end of one with the word of the other.
+    /// Shows what the machine is in.
     fn publish(&self, machine: &Machine) {
-        let word = encode(machine);
+        let figures = machine.figures();
+        // A success of the time before the limit moved may still be counted as fast.
+        self.fast_within
+            .store(figures.fast_within, Ordering::Relaxed);
+        self.probed.store(machine.is_probed(), Ordering::Relaxed);
+        let word = encode(machine.generation(), &figures);
         if self.word.load(Ordering::Relaxed) == word {
             return;
         }
-        if let (_, Some((until, _))) = machine.settled_state() {
-            self.until.store(until, Ordering::Release);
-        }
+        // From closed to closed, or open to open: a reader must not take new figures for those of
+        // the old word.
+        let changing = (word & !word::TAG_MASK) | CHANGING;
+        self.word.store(changing, Ordering::Relaxed);
+        self.until
+            .store(figures.until.unwrap_or(0), Ordering::Release);
+        self.since.store(figures.since, Ordering::Release);
+        self.base.store(figures.base, Ordering::Release);
         self.word.store(word, Ordering::Release);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Machine> {
+    fn lock(&self) -> MutexGuard<'_, Locked> {
         // Nothing that can panic runs under the lock.
-        self.machine.lock().unwrap_or_else(PoisonError::into_inner)
+        self.locked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn encode(machine: &Machine) -> u64 {
-    let tag = match machine.settled_state() {
-        (State::HalfOpen, _) => HALF_OPEN,
-        (State::ForcedOpen, _) => FORCED_OPEN,
-        (_, Some((_, reason))) => OPEN
-            .iter()
-            .find(|(_, r)| *r == reason)
-            .map_or(HALF_OPEN, |(tag, _)| *tag),
-        (_, None) => CLOSED,
-    };
-    (machine.generation() << TAG_BITS) | tag
-}
+/// Somebody is handing over what happened; if that panics, the next one goes on.
+struct Delivering<'a>(&'a Cell);
 
-fn decode(word: u64) -> Word {
-    let tag = word & TAG_MASK;
-    match tag {
-        CLOSED => Word::Closed {
-            generation: word >> TAG_BITS,
-        },
-        FORCED_OPEN => Word::ForcedOpen,
-        _ => OPEN
-            .iter()
-            .find(|(t, _)| *t == tag)
-            .map_or(Word::HalfOpen, |(_, reason)| Word::Open(*reason)),
+impl Drop for Delivering<'_> {
+    fn drop(&mut self) {
+        self.0.lock().outbox.end();
     }
 }

@@ -1,10 +1,17 @@
 //! How a breaker is set up.
 
-use std::time::Duration;
+mod rule;
+
+use std::{fmt, sync::Arc, time::Duration};
 
 use tower_spillway_core::{Chance, InvalidConfig};
 
-use crate::machine::{Rules, THOUSAND};
+pub use self::rule::Rule;
+use crate::{
+    control::Control,
+    event::{Callback, Event},
+    machine::{Rules, THOUSAND},
+};
 
 /// When a breaker opens, for how long, and what closes it again.
 ///
@@ -13,7 +20,7 @@ use crate::machine::{Rules, THOUSAND};
 ///
 /// | setting | default | bound |
 /// |---|---|---|
-/// | [`failures`](Self::failures) | 5 | at least 1 |
+/// | [`rules`](Self::rules) | [`Rule::run`] of 5, [`Rule::rate`] of 50 % of at least 20 calls in 30 s | at least one; each as it says |
 /// | [`open_time`](Self::open_time) | 5 s | any |
 /// | [`max_open_time`](Self::max_open_time) | 60 s, or the open time if that is longer | at least the open time |
 /// | [`growth`](Self::growth) | 2 | 1 to 1000 |
@@ -25,12 +32,13 @@ use crate::machine::{Rules, THOUSAND};
 /// | [`hold`](Self::hold) | 60 s | more than 0 |
 /// | [`max_hold`](Self::max_hold) | 15 min | more than 0 |
 /// | [`abandoned_after`](Self::abandoned_after) | 5 s | any |
+/// | [`ramp`](Self::ramp) | none | any |
 ///
 /// [`CircuitBreakerLayer::with_config`]: crate::CircuitBreakerLayer::with_config
 /// [`Breaker::new`]: crate::Breaker::new
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct BreakerConfig {
-    failures: u32,
+    rules: Vec<Rule>,
     open_time: Duration,
     max_open_time: Option<Duration>,
     growth: f64,
@@ -42,7 +50,10 @@ pub struct BreakerConfig {
     hold: Duration,
     max_hold: Duration,
     abandoned_after: Duration,
+    ramp: Duration,
     chance: Chance,
+    on_event: Option<Callback>,
+    control: Option<Control>,
 }
 
 const MAX_OPEN_TIME: Duration = Duration::from_secs(60);
@@ -50,7 +61,7 @@ const MAX_OPEN_TIME: Duration = Duration::from_secs(60);
 impl Default for BreakerConfig {
     fn default() -> Self {
         Self {
-            failures: 5,
+            rules: rule::defaults(),
             open_time: Duration::from_secs(5),
             max_open_time: None,
             growth: 2.0,
@@ -62,7 +73,10 @@ impl Default for BreakerConfig {
             hold: Duration::from_secs(60),
             max_hold: Duration::from_secs(15 * 60),
             abandoned_after: Duration::from_secs(5),
+            ramp: Duration::ZERO,
             chance: Chance::thread(),
+            on_event: None,
+            control: None,
         }
     }
 }
@@ -73,11 +87,26 @@ impl BreakerConfig {
         Self::default()
     }
 
-    /// Opens after so many failures with no success between. A rate-limited outcome, and one that
-    /// says nothing about the target, leaves the run as it is.
+    /// Opens at the first of these rules that is reached, in the place of all others. Of two that
+    /// are reached by one call a run is named, else the one that stands first.
+    #[must_use]
+    pub fn rules(mut self, rules: impl IntoIterator<Item = Rule>) -> Self {
+        self.rules = rules.into_iter().collect();
+        self
+    }
+
+    /// Opens at this rule too.
+    #[must_use]
+    pub fn rule(mut self, rule: Rule) -> Self {
+        self.rules.push(rule);
+        self
+    }
+
+    /// Opens after so many failures with no success between: [`Rule::run`], in the place of another
+    /// run. The other rules stay.
     #[must_use]
     pub fn failures(mut self, in_a_row: u32) -> Self {
-        self.failures = in_a_row;
+        rule::set_run(&mut self.rules, in_a_row);
         self
     }
 
@@ -164,7 +193,36 @@ impl BreakerConfig {
         self
     }
 
-    /// Where jitter is drawn from.
+    /// For so long after probes closed it only a share of calls is admitted, which rises from a
+    /// tenth to all of them; the rest is refused ([`Refusal::Ramping`]) and goes to the next target
+    /// for free. 30 s is a good value; zero for none. A breaker that is closed by hand, or reset,
+    /// admits all.
+    ///
+    /// [`Refusal::Ramping`]: crate::Refusal::Ramping
+    #[must_use]
+    pub fn ramp(mut self, time: Duration) -> Self {
+        self.ramp = time;
+        self
+    }
+
+    /// Calls `callback` with each change of state, in order, when it has happened and no lock is
+    /// held: it may look at the breaker and change it, and what it changes is told after it
+    /// returned. It runs in the call that caused the change, so it should be quick;
+    /// [`Breaker::events`](crate::Breaker::events) hands events to another task.
+    #[must_use]
+    pub fn on_event(mut self, callback: impl Fn(&Event) + Send + Sync + 'static) -> Self {
+        self.on_event = Some(Arc::new(callback));
+        self
+    }
+
+    /// Every breaker that is made of this joins `control`.
+    #[must_use]
+    pub fn control(mut self, control: &Control) -> Self {
+        self.control = Some(control.clone());
+        self
+    }
+
+    /// Where jitter is drawn from, and which calls a ramp admits.
     #[must_use]
     pub fn chance(mut self, chance: Chance) -> Self {
         self.chance = chance;
@@ -172,7 +230,7 @@ impl BreakerConfig {
     }
 
     pub(crate) fn check(self) -> Result<Checked, InvalidConfig> {
-        ensure(self.failures >= 1, "failures", "at least 1")?;
+        rule::check(&self.rules)?;
         ensure(
             self.longest() >= nanos(self.open_time),
             "max_open_time",
@@ -206,37 +264,70 @@ impl BreakerConfig {
     }
 
     fn settled(self) -> Checked {
+        let mut rules = Rules {
+            failures: 0,
+            windows: Vec::new(),
+            spans: Vec::new(),
+            brownout: None,
+            open_time: nanos(self.open_time),
+            max_open_time: self.longest(),
+            growth: thousandths(self.growth),
+            jitter: thousandths(self.jitter),
+            concurrent: self.probes_at_once,
+            close_after: self.close_after,
+            reopen_after: self.reopen_after,
+            max_hold: nanos(self.max_hold),
+            ramp: nanos(self.ramp),
+        };
+        rule::settle(&self.rules, &mut rules);
         Checked {
-            rules: Rules {
-                failures: self.failures,
-                open_time: nanos(self.open_time),
-                max_open_time: self.longest(),
-                growth: thousandths(self.growth),
-                jitter: thousandths(self.jitter),
-                concurrent: self.probes_at_once,
-                close_after: self.close_after,
-                reopen_after: self.reopen_after,
-                max_hold: nanos(self.max_hold),
-            },
+            rules: Arc::new(rules),
             trip_on_hint: self.trip_on_hint,
             hold: self.hold,
             abandoned_after: self.abandoned_after,
             chance: self.chance,
+            on_event: self.on_event,
+            control: self.control,
+            secret_names: false,
         }
     }
 }
 
+impl fmt::Debug for BreakerConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BreakerConfig")
+            .field("rules", &self.rules)
+            .field("open_time", &self.open_time)
+            .field("max_open_time", &self.max_open_time)
+            .field("growth", &self.growth)
+            .field("jitter", &self.jitter)
+            .field("probes_at_once", &self.probes_at_once)
+            .field("close_after", &self.close_after)
+            .field("reopen_after", &self.reopen_after)
+            .field("ramp", &self.ramp)
+            .finish_non_exhaustive()
+    }
+}
+
 /// What is left of a configuration once it is checked.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Checked {
-    pub(crate) rules: Rules,
+    pub(crate) rules: Arc<Rules>,
     pub(crate) trip_on_hint: Duration,
     pub(crate) hold: Duration,
     pub(crate) abandoned_after: Duration,
     pub(crate) chance: Chance,
+    pub(crate) on_event: Option<Callback>,
+    pub(crate) control: Option<Control>,
+    /// Names of breakers are keys of requests, which go in no event and no metric.
+    pub(crate) secret_names: bool,
 }
 
-fn ensure(holds: bool, what: &'static str, bound: &'static str) -> Result<(), InvalidConfig> {
+pub(crate) fn ensure(
+    holds: bool,
+    what: &'static str,
+    bound: &'static str,
+) -> Result<(), InvalidConfig> {
     if holds {
         Ok(())
     } else {
@@ -258,8 +349,10 @@ fn thousandths(factor: f64) -> u32 {
 mod tests {
     use super::*;
 
+    const SECOND: Duration = Duration::from_secs(1);
+
     fn refused(config: BreakerConfig) -> &'static str {
-        config.check().unwrap_err().what()
+        config.check().err().expect("out of bounds").what()
     }
 
     // Semantics row 35: what is configured is used, and nonsense is named.
@@ -278,6 +371,36 @@ mod tests {
         for jitter in [-0.1, 1.1, f64::NAN] {
             assert_eq!(refused(config().jitter(jitter)), "jitter");
         }
+        for rule in [
+            Rule::rate(0.0, 1, SECOND),
+            Rule::rate(-0.5, 1, SECOND),
+            Rule::rate(1.01, 1, SECOND),
+            Rule::rate(f64::NAN, 1, SECOND),
+        ] {
+            assert_eq!(refused(config().rule(rule)), "share of a rule");
+        }
+        for rule in [Rule::rate(0.5, 0, SECOND), Rule::rate_of_last(0.5, 11, 10)] {
+            assert_eq!(refused(config().rule(rule)), "min_calls of a rule");
+        }
+        for rule in [Rule::number(0, SECOND), Rule::number_of_last(11, 10)] {
+            assert_eq!(refused(config().rule(rule)), "failures of a rule");
+        }
+        for last in [0, 10_001] {
+            let rule = Rule::rate_of_last(0.5, 1, last);
+            assert_eq!(refused(config().rule(rule)), "last calls of a rule");
+        }
+        let short = Duration::from_millis(9);
+        for rule in [
+            Rule::rate(0.5, 1, short),
+            Rule::slow(SECOND, 0.5, 1, short),
+            Rule::number_of_last(1, 1).within(short),
+            Rule::brownout().within(Duration::ZERO),
+        ] {
+            assert_eq!(refused(config().rule(rule)), "time of a rule");
+        }
+        assert_eq!(refused(config().rules([])), "rules");
+        let two = [Rule::brownout(), Rule::brownout()];
+        assert_eq!(refused(config().rules(two)), "rules");
         let below = Duration::from_millis(4999);
         assert_eq!(refused(config().max_open_time(below)), "max_open_time");
     }

@@ -3,14 +3,13 @@ use std::{
     fmt,
     future::Future,
     pin::Pin,
-    sync::Arc,
     task::{Context, Poll, ready},
 };
 
 use pin_project_lite::pin_project;
 use tower_spillway_core::{BoxError, Read};
 
-use crate::permit::Permit;
+use crate::{home::Share, permit::Guard};
 
 pin_project! {
     /// The future of [`CircuitBreaker`](crate::CircuitBreaker).
@@ -28,8 +27,7 @@ pin_project! {
         Calling {
             #[pin]
             call: F,
-            permit: Option<Permit>,
-            adapter: Arc<A>,
+            permit: Option<Guard<Share<A>>>,
         },
         /// Never sent.
         NotSent { error: Option<BoxError> },
@@ -38,12 +36,11 @@ pin_project! {
 }
 
 impl<F, A> ResponseFuture<F, A> {
-    pub(crate) fn calling(call: F, permit: Permit, adapter: Arc<A>) -> Self {
+    pub(crate) fn calling(call: F, permit: Guard<Share<A>>) -> Self {
         Self {
             state: State::Calling {
                 call,
                 permit: Some(permit),
-                adapter,
             },
         }
     }
@@ -66,11 +63,7 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut state = self.project().state;
         let out = match state.as_mut().project() {
-            StateProj::Calling {
-                call,
-                permit,
-                adapter,
-            } => {
+            StateProj::Calling { call, permit } => {
                 let polled = match permit {
                     Some(permit) => permit.run(|| call.poll(cx)),
                     None => call.poll(cx),
@@ -78,7 +71,7 @@ where
                 let out = ready!(polled).map_err(Into::into);
                 if let Some(permit) = permit.take() {
                     let view = out.as_ref().map_err(|e| &**e as &(dyn Error + 'static));
-                    permit.finish(&**adapter, view);
+                    permit.finish(Share::adapter, view);
                 }
                 out
             }

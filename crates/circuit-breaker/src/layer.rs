@@ -6,7 +6,9 @@ use tower_spillway_core::{Http, InvalidConfig, TargetName};
 use crate::{
     breaker::Breaker,
     config::BreakerConfig,
-    registry::{Home, States},
+    home::Home,
+    key::{ByTarget, Keyed},
+    registry::States,
     service::CircuitBreaker,
 };
 
@@ -17,14 +19,16 @@ pub struct AtHead;
 /// Refuses calls to a target that fails, and lets probes find out when it is back. See the
 /// [module docs](crate).
 ///
-/// `A` is how requests and responses are read; `At` says when the outcome is.
+/// `A` is how requests and responses are read; `At` says when the outcome is; `K` which state a
+/// call meets.
 ///
 /// # Clone
 ///
 /// Clones share the states of their targets.
-pub struct CircuitBreakerLayer<A = Http, At = AtHead> {
+pub struct CircuitBreakerLayer<A = Http, At = AtHead, K = ByTarget> {
     adapter: Arc<A>,
     states: States,
+    key: Arc<K>,
     at: PhantomData<fn() -> At>,
 }
 
@@ -47,6 +51,7 @@ impl CircuitBreakerLayer {
         Self {
             adapter: Arc::new(Http::default()),
             states,
+            key: Arc::new(ByTarget),
             at: PhantomData,
         }
     }
@@ -58,13 +63,30 @@ impl Default for CircuitBreakerLayer {
     }
 }
 
-impl<A, At> CircuitBreakerLayer<A, At> {
+impl<A, At, K> CircuitBreakerLayer<A, At, K> {
     /// Sees requests and responses through another adapter.
     #[must_use]
-    pub fn adapter<B>(self, adapter: B) -> CircuitBreakerLayer<B, At> {
+    pub fn adapter<B>(self, adapter: B) -> CircuitBreakerLayer<B, At, K> {
         CircuitBreakerLayer {
             adapter: Arc::new(adapter),
             states: self.states,
+            key: self.key,
+            at: PhantomData,
+        }
+    }
+
+    /// One state for each key that `extract` finds in a request, for instance the model or the
+    /// host; for a request without one (`None`) that of its target.
+    ///
+    /// There are 1024 at most. When none of them is closed and idle, further keys share one state.
+    /// Handles that were taken before are of other states. Keys are in no tracing event and no
+    /// metric.
+    #[must_use]
+    pub fn keyed<F>(self, extract: F) -> CircuitBreakerLayer<A, At, Keyed<F>> {
+        CircuitBreakerLayer {
+            adapter: self.adapter,
+            states: self.states.by_key(),
+            key: Arc::new(Keyed(extract)),
             at: PhantomData,
         }
     }
@@ -77,7 +99,7 @@ impl<A, At> CircuitBreakerLayer<A, At> {
         self
     }
 
-    /// The handle of a target's state, which is made where there is none yet; with
+    /// The handle of a target's or key's state, which is made where there is none yet; with
     /// [`with_breaker`](Self::with_breaker) that of the breaker that was given.
     pub fn breaker(&self, target: impl Into<TargetName>) -> Breaker {
         self.states.breaker(Some(&target.into()))
@@ -90,17 +112,18 @@ impl<A, At> CircuitBreakerLayer<A, At> {
     }
 }
 
-impl<A, At> Clone for CircuitBreakerLayer<A, At> {
+impl<A, At, K> Clone for CircuitBreakerLayer<A, At, K> {
     fn clone(&self) -> Self {
         Self {
             adapter: Arc::clone(&self.adapter),
             states: self.states.clone(),
+            key: Arc::clone(&self.key),
             at: PhantomData,
         }
     }
 }
 
-impl<A, At> fmt::Debug for CircuitBreakerLayer<A, At> {
+impl<A, At, K> fmt::Debug for CircuitBreakerLayer<A, At, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CircuitBreakerLayer")
             .field("states", &self.states)
@@ -108,11 +131,11 @@ impl<A, At> fmt::Debug for CircuitBreakerLayer<A, At> {
     }
 }
 
-impl<S, A, At> Layer<S> for CircuitBreakerLayer<A, At> {
-    type Service = CircuitBreaker<S, A, At>;
+impl<S, A, At, K> Layer<S> for CircuitBreakerLayer<A, At, K> {
+    type Service = CircuitBreaker<S, A, At, K>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        let home = Arc::new(Home::new(self.states.clone()));
-        CircuitBreaker::new(inner, Arc::clone(&self.adapter), home)
+        let home = Home::new(self.states.clone(), Arc::clone(&self.adapter));
+        CircuitBreaker::new(inner, Arc::new(home), Arc::clone(&self.key))
     }
 }

@@ -94,11 +94,19 @@
 mod breaker;
 mod cell;
 mod config;
+mod control;
+mod event;
+#[cfg(feature = "metrics")]
+mod figures;
 mod future;
+mod home;
+mod key;
 mod layer;
 mod machine;
 mod permit;
+mod prober;
 mod registry;
+mod report;
 mod service;
 mod state;
 mod sync;
@@ -107,9 +115,14 @@ pub use tower_spillway_core::{Refusal, Refused};
 
 pub use self::{
     breaker::Breaker,
-    config::BreakerConfig,
+    config::{BreakerConfig, Rule},
+    control::Control,
+    event::{Event, Events},
     future::ResponseFuture,
+    key::{ByTarget, KeyOf, Keyed},
     layer::{AtHead, CircuitBreakerLayer},
+    permit::Permit,
+    prober::Prober,
     service::CircuitBreaker,
     state::{Snapshot, State, TripReason},
 };

@@ -6,31 +6,96 @@ use tokio::time::Instant;
 use tower_spillway_core::{Abandoned, Class, Ledger, Read, Reading, clock};
 
 use crate::{
-    breaker::Breaker,
+    breaker::{Admitted, Breaker},
     config::{Checked, nanos},
-    machine::{Heard, Ticket},
+    machine::Heard,
 };
+
+/// The right to one call, taken by hand. See [`Breaker::permit`].
+///
+/// Dropped without a word it is given back and says nothing about the target.
+///
+/// ```
+/// use tower_circuit_breaker::{Breaker, BreakerConfig, State};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let breaker = Breaker::new("smtp", BreakerConfig::new().failures(2))?;
+/// breaker.permit()?.success();
+/// breaker.permit()?.failure();
+/// drop(breaker.permit()?);
+/// breaker.permit()?.failure();
+/// assert_eq!(breaker.state(), State::Open);
+/// assert!(breaker.permit().is_err());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+#[must_use = "dropped it says nothing about the target"]
+pub struct Permit(Guard<Breaker>);
+
+impl Permit {
+    pub(crate) fn new(breaker: Breaker, admitted: Admitted) -> Self {
+        Self(Guard::new(breaker, admitted, None))
+    }
+
+    /// The call succeeded.
+    pub fn success(self) {
+        self.finish(&Reading::new(Class::Success));
+    }
+
+    /// The call failed, and the target is at fault.
+    pub fn failure(self) {
+        self.finish(&Reading::new(Class::Transient));
+    }
+
+    /// The call ended so.
+    pub fn finish(self, reading: &Reading) {
+        self.0.hear(reading, None);
+    }
+
+    /// The call ended so and took so long, by a clock of the caller's.
+    pub fn finish_after(self, reading: &Reading, elapsed: Duration) {
+        self.0.hear(reading, Some(elapsed));
+    }
+
+    /// Another attempt of the same call was faster: a slow result, where a rule asks for slow ones.
+    pub fn lost(mut self) {
+        self.0.settle(Heard::Lost, None);
+    }
+}
+
+/// How a guard reaches its breaker.
+pub(crate) trait Reach {
+    fn breaker(&self) -> &Breaker;
+}
+
+impl Reach for Breaker {
+    fn breaker(&self) -> &Breaker {
+        self
+    }
+}
 
 /// The right to one call.
 ///
 /// Dropped without an outcome it is given back and says nothing about the target, unless the call
-/// panicked or a layer above said first that its deadline cut it off.
-pub(crate) struct Permit {
-    breaker: Breaker,
-    ticket: Ticket,
-    /// The call's ledger and when the call began here.
-    call: Option<(Ledger, Instant)>,
+/// panicked or a layer above said first why it was dropped.
+#[derive(Debug)]
+pub(crate) struct Guard<B: Reach> {
+    reach: B,
+    admitted: Admitted,
+    /// The call's ledger.
+    ledger: Option<Ledger>,
     settled: bool,
     /// The inner service is running: a drop now is a panic of its own.
     running: bool,
 }
 
-impl Permit {
-    pub(crate) fn new(breaker: Breaker, ticket: Ticket, call: Option<(Ledger, Instant)>) -> Self {
+impl<B: Reach> Guard<B> {
+    pub(crate) fn new(reach: B, admitted: Admitted, ledger: Option<Ledger>) -> Self {
         Self {
-            breaker,
-            ticket,
-            call,
+            reach,
+            admitted,
+            ledger,
             settled: false,
             running: false,
         }
@@ -46,17 +111,28 @@ impl Permit {
 
     /// The call ended so.
     pub(crate) fn finish<Res, A: Read<Res>>(
-        mut self,
-        adapter: &A,
+        self,
+        adapter: impl FnOnce(&B) -> &A,
         result: Result<&Res, &(dyn Error + 'static)>,
     ) {
-        let heard = hear(&adapter.read(result), self.breaker.config());
-        self.settle(heard);
+        let reading = adapter(&self.reach).read(result);
+        self.hear(&reading, None);
     }
 
-    fn settle(&mut self, heard: Heard) {
+    /// How long the call has been under way, where that matters to a rule.
+    pub(crate) fn age(&self, now: Instant) -> Option<Duration> {
+        let started = self.admitted.started?;
+        Some(now.saturating_duration_since(started))
+    }
+
+    pub(crate) fn hear(mut self, reading: &Reading, elapsed: Option<Duration>) {
+        let heard = hear(reading, self.reach.breaker().config());
+        self.settle(heard, elapsed);
+    }
+
+    fn settle(&mut self, heard: Heard, elapsed: Option<Duration>) {
         self.settled = true;
-        self.breaker.settle(self.ticket, heard);
+        self.reach.breaker().settle(self.admitted, heard, elapsed);
     }
 
     /// What a call that nobody waited for says.
@@ -64,33 +140,32 @@ impl Permit {
         if self.running {
             return Heard::Failure { hint: 0 };
         }
-        let Some((ledger, started)) = &self.call else {
-            return Heard::Ignored;
-        };
-        // A lost hedge will be a slow result once there is a rule for slow ones.
-        if ledger.abandoned() != Some(Abandoned::Deadline) {
-            return Heard::Ignored;
-        }
-        let age = clock::now().saturating_duration_since(*started);
-        if age > self.breaker.config().abandoned_after {
-            Heard::Failure { hint: 0 }
-        } else {
-            Heard::Ignored
+        let abandoned = self.ledger.as_ref().and_then(Ledger::abandoned);
+        match abandoned {
+            Some(Abandoned::HedgeLost) => Heard::Lost,
+            Some(Abandoned::Deadline) => {
+                let most = self.reach.breaker().config().abandoned_after;
+                match self.age(clock::now()) {
+                    Some(age) if age > most => Heard::Failure { hint: 0 },
+                    _ => Heard::Ignored,
+                }
+            }
+            _ => Heard::Ignored,
         }
     }
 }
 
-impl Drop for Permit {
+impl<B: Reach> Drop for Guard<B> {
     fn drop(&mut self) {
         if !self.settled {
             let heard = self.unanswered();
-            self.settle(heard);
+            self.settle(heard, None);
         }
     }
 }
 
 /// What a breaker hears of an outcome.
-fn hear(reading: &Reading, config: &Checked) -> Heard {
+pub(crate) fn hear(reading: &Reading, config: &Checked) -> Heard {
     let hint = reading
         .hint()
         .and_then(|hint| hint.after())

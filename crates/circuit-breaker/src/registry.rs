@@ -1,15 +1,11 @@
 //! One state per target name.
 
 use std::{
-    collections::HashMap,
     fmt,
-    sync::{
-        Arc, Mutex, OnceLock, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, OnceLock},
 };
 
-use tower_spillway_core::TargetName;
+use tower_spillway_core::{TargetName, keyed};
 
 use crate::{breaker::Breaker, config::Checked};
 
@@ -30,9 +26,24 @@ impl States {
         Self::ByName(Arc::new(Registry {
             config,
             unnamed: OnceLock::new(),
-            overflow: OnceLock::new(),
-            named: Mutex::new(HashMap::new()),
+            named: keyed::States::new(MOST_NAMES),
         }))
+    }
+
+    /// The same states for keys of requests, none of which is shown to anybody. Those that were
+    /// there are left behind.
+    pub(crate) fn by_key(self) -> Self {
+        match self {
+            Self::ByName(registry) => Self::by_name(Checked {
+                secret_names: true,
+                ..registry.config.clone()
+            }),
+            shared @ Self::Shared(_) => shared,
+        }
+    }
+
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self, Self::Shared(_))
     }
 
     pub(crate) fn breaker(&self, name: Option<&TargetName>) -> Breaker {
@@ -48,7 +59,7 @@ impl fmt::Debug for States {
         match self {
             Self::ByName(registry) => f
                 .debug_struct("ByName")
-                .field("names", &registry.lock().len())
+                .field("names", &registry.named.len())
                 .finish_non_exhaustive(),
             Self::Shared(breaker) => f.debug_tuple("Shared").field(breaker).finish(),
         }
@@ -58,80 +69,19 @@ impl fmt::Debug for States {
 pub(crate) struct Registry {
     config: Checked,
     unnamed: OnceLock<Breaker>,
-    overflow: OnceLock<Breaker>,
-    named: Mutex<HashMap<TargetName, Breaker>>,
+    named: keyed::States<TargetName, Breaker>,
 }
 
 impl Registry {
     fn breaker(&self, name: Option<&TargetName>) -> Breaker {
         let make = |name| Breaker::checked(name, self.config.clone());
-        let Some(name) = name else {
-            return self.unnamed.get_or_init(|| make(None)).clone();
-        };
-        let mut named = self.lock();
-        if let Some(breaker) = named.get(name) {
-            return breaker.clone();
+        match name {
+            Some(name) => {
+                let mine = || make(Some(name.clone()));
+                self.named.get_or_make(name, mine, Breaker::is_idle)
+            }
+            None => self.unnamed.get_or_init(|| make(None)).clone(),
         }
-        if named.len() >= MOST_NAMES {
-            named.retain(|_, breaker| !breaker.is_idle());
-        }
-        if named.len() >= MOST_NAMES {
-            return self.overflow.get_or_init(|| make(None)).clone();
-        }
-        let breaker = make(Some(name.clone()));
-        named.insert(name.clone(), breaker.clone());
-        breaker
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<TargetName, Breaker>> {
-        self.named.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// What the clones of one service know: the target of their first call, so that they look up no
-/// state again.
-#[derive(Debug)]
-pub(crate) struct Home {
-    states: States,
-    first: OnceLock<(Option<TargetName>, Breaker)>,
-    /// Calls went to more than one target: which state the next call meets is not known before it
-    /// is made.
-    mixed: AtomicBool,
-}
-
-impl Home {
-    pub(crate) fn new(states: States) -> Self {
-        Self {
-            states,
-            first: OnceLock::new(),
-            mixed: AtomicBool::new(false),
-        }
-    }
-
-    /// The state of a target.
-    pub(crate) fn breaker(&self, name: Option<&TargetName>) -> Breaker {
-        if let States::Shared(breaker) = &self.states {
-            return breaker.clone();
-        }
-        let (first, breaker) = self
-            .first
-            .get_or_init(|| (name.cloned(), self.states.breaker(name)));
-        if first.as_ref() == name {
-            return breaker.clone();
-        }
-        self.mixed.store(true, Ordering::Relaxed);
-        self.states.breaker(name)
-    }
-
-    /// The state that the next call will meet, where that is known.
-    pub(crate) fn expected(&self) -> Option<&Breaker> {
-        if let States::Shared(breaker) = &self.states {
-            return Some(breaker);
-        }
-        if self.mixed.load(Ordering::Relaxed) {
-            return None;
-        }
-        self.first.get().map(|(_, breaker)| breaker)
     }
 }
 

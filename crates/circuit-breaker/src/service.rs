@@ -10,8 +10,13 @@ use tower_service::Service;
 use tower_spillway_core::{BoxError, Http, Ledger, MayCarry, Read, Refusal, Refused};
 
 use crate::{
-    breaker::Breaker, future::ResponseFuture, layer::AtHead, machine::Denied, permit::Permit,
-    registry::Home,
+    breaker::Breaker,
+    future::ResponseFuture,
+    home::{Home, Share},
+    key::{ByTarget, KeyOf},
+    layer::AtHead,
+    machine::Denied,
+    permit::{Guard, Reach},
 };
 
 /// Refuses calls to a target that fails. See the [module docs](crate).
@@ -20,10 +25,10 @@ use crate::{
 ///
 /// Clones share the state of their target. Readiness is not cloned: what was true of one inner
 /// service is not of another.
-pub struct CircuitBreaker<S, A = Http, At = AtHead> {
+pub struct CircuitBreaker<S, A = Http, At = AtHead, K = ByTarget> {
     inner: S,
-    adapter: Arc<A>,
-    home: Arc<Home>,
+    home: Arc<Home<A>>,
+    key: Arc<K>,
     readiness: Readiness,
     at: PhantomData<fn() -> At>,
 }
@@ -39,12 +44,12 @@ enum Readiness {
     Refusing(Breaker, Denied),
 }
 
-impl<S, A, At> CircuitBreaker<S, A, At> {
-    pub(crate) fn new(inner: S, adapter: Arc<A>, home: Arc<Home>) -> Self {
+impl<S, A, At, K> CircuitBreaker<S, A, At, K> {
+    pub(crate) fn new(inner: S, home: Arc<Home<A>>, key: Arc<K>) -> Self {
         Self {
             inner,
-            adapter,
             home,
+            key,
             readiness: Readiness::Inner,
             at: PhantomData,
         }
@@ -66,21 +71,25 @@ impl<S, A, At> CircuitBreaker<S, A, At> {
     }
 
     /// The right to this call, or what is answered instead.
-    fn admit<Req>(&mut self, request: &mut Req) -> Result<Permit, BoxError>
+    fn admit<Req>(&mut self, request: &mut Req) -> Result<Guard<Share<A>>, BoxError>
     where
         S: Service<Req>,
         S::Error: Into<BoxError>,
         A: MayCarry<Req>,
+        K: KeyOf<Req>,
     {
         let readiness = mem::take(&mut self.readiness);
-        let ledger = self
-            .adapter
-            .carrier()
+        let key = self.key.key(request);
+        let carrier = self.home.adapter().carrier();
+        let ledger = carrier
             .and_then(|carrier| carrier.ledger_mut(request))
             .map(|ledger| &*ledger);
-        let breaker = self.home.breaker(ledger.and_then(Ledger::target));
+        let share = self
+            .home
+            .share(key.as_ref().or_else(|| ledger.and_then(Ledger::target)));
+        let breaker = share.breaker();
         if let Readiness::Refusing(refusing, denied) = readiness {
-            if refusing.same(&breaker) {
+            if refusing.same(breaker) {
                 return Err(breaker.refusal(denied, ledger.map(Ledger::now)).into());
             }
             // The first call of this service for another target: what was remembered is not
@@ -92,15 +101,18 @@ impl<S, A, At> CircuitBreaker<S, A, At> {
                 Poll::Pending => return Err(Refused::new(Refusal::NotReady).into()),
             }
         }
-        breaker.acquire(ledger).map_err(Into::into)
+        let admitted = breaker.acquire(ledger)?;
+        let ledger = ledger.cloned();
+        Ok(Guard::new(share, admitted, ledger))
     }
 }
 
-impl<S, A, Req> Service<Req> for CircuitBreaker<S, A, AtHead>
+impl<S, A, K, Req> Service<Req> for CircuitBreaker<S, A, AtHead, K>
 where
     S: Service<Req>,
     S::Error: Into<BoxError>,
     A: MayCarry<Req> + Read<S::Response>,
+    K: KeyOf<Req>,
 {
     type Response = S::Response;
     type Error = BoxError;
@@ -125,26 +137,26 @@ where
         match self.admit(&mut request) {
             Ok(mut permit) => {
                 let call = permit.run(|| self.inner.call(request));
-                ResponseFuture::calling(call, permit, Arc::clone(&self.adapter))
+                ResponseFuture::calling(call, permit)
             }
             Err(error) => ResponseFuture::not_sent(error),
         }
     }
 }
 
-impl<S: Clone, A, At> Clone for CircuitBreaker<S, A, At> {
+impl<S: Clone, A, At, K> Clone for CircuitBreaker<S, A, At, K> {
     fn clone(&self) -> Self {
         Self {
             inner: self.inner.clone(),
-            adapter: Arc::clone(&self.adapter),
             home: Arc::clone(&self.home),
+            key: Arc::clone(&self.key),
             readiness: Readiness::Inner,
             at: PhantomData,
         }
     }
 }
 
-impl<S: fmt::Debug, A, At> fmt::Debug for CircuitBreaker<S, A, At> {
+impl<S: fmt::Debug, A, At, K> fmt::Debug for CircuitBreaker<S, A, At, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CircuitBreaker")
             .field("inner", &self.inner)

@@ -1,12 +1,18 @@
 //! What a clean call costs: alone in its file, since the counting allocator is the whole binary's.
 
-#![allow(clippy::panic, reason = "a test fails by panicking")]
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking"
+)]
 
-use std::{convert::Infallible, future::Ready, pin::pin, task::Context};
+use std::{convert::Infallible, future::Ready, pin::pin, task::Context, time::Duration};
 
 use tower::{Layer, Service, service_fn};
-use tower_circuit_breaker::{CircuitBreaker, CircuitBreakerLayer, State};
-use tower_spillway_core::{Carried, Class, Failure, Ledger, Plain, testing::clock};
+use tower_circuit_breaker::{BreakerConfig, CircuitBreaker, CircuitBreakerLayer, Rule, State};
+use tower_spillway_core::{
+    Carried, Class, Failure, History, Ledger, Outcome, Plain, RetryLayer, Verdict, testing::clock,
+};
 
 type Out = Result<u64, Infallible>;
 
@@ -28,16 +34,27 @@ fn service() -> (
     CircuitBreaker<impl Service<Carried<u64>, Response = u64, Error = Infallible> + Clone, Adapter>,
     CircuitBreakerLayer<Adapter>,
 ) {
+    service_with(BreakerConfig::new())
+}
+
+fn service_with(
+    config: BreakerConfig,
+) -> (
+    CircuitBreaker<impl Service<Carried<u64>, Response = u64, Error = Infallible> + Clone, Adapter>,
+    CircuitBreakerLayer<Adapter>,
+) {
     let adapter: Adapter = Plain(|_| Class::Success);
-    let layer = CircuitBreakerLayer::new().adapter(adapter);
+    let layer = CircuitBreakerLayer::with_config(config)
+        .unwrap()
+        .adapter(adapter);
     let echo =
         |request: Carried<u64>| -> Ready<Out> { std::future::ready(Ok(request.into_inner())) };
     (layer.layer(service_fn(echo)), layer)
 }
 
-#[test]
-fn a_clean_call_allocates_nothing_and_reads_no_clock() {
-    let (mut service, layer) = service();
+/// Allocations and clock reads of a thousand clean calls.
+fn clean_calls(config: BreakerConfig) -> (u64, u64) {
+    let (mut service, layer) = service_with(config);
     // The first call learns the target.
     call(&mut service, Carried::new(1));
     let mut sum = 0;
@@ -49,8 +66,40 @@ fn a_clean_call_allocates_nothing_and_reads_no_clock() {
         })
     });
     assert_eq!(sum, 499_500);
-    assert_eq!((counted.count_total, reads), (0, 0));
     assert_eq!(layer.unnamed_breaker().state(), State::Closed);
+    (counted.count_total, reads)
+}
+
+#[test]
+fn a_clean_call_allocates_nothing_and_reads_the_clock_as_its_rules_need() {
+    let config = BreakerConfig::new;
+    let second = Duration::from_secs(1);
+    assert_eq!(clean_calls(config().rules([Rule::run(5)])), (0, 0), "a run");
+    assert_eq!(clean_calls(config()), (0, 1000), "when it ended");
+    let slow = Rule::slow(second, 0.5, 10, second);
+    assert_eq!(
+        clean_calls(config().rule(slow)),
+        (0, 2000),
+        "how long it took"
+    );
+}
+
+// The driver above has read when the attempt began, and takes over when it ended.
+#[test]
+fn below_a_driver_an_attempt_reads_the_clock_twice() {
+    let adapter: Adapter = Plain(|_| Class::Success);
+    let slow = Rule::slow(Duration::from_secs(1), 0.5, 10, Duration::from_secs(1));
+    let (breaker, _) = service_with(BreakerConfig::new().rule(slow));
+    let policy = |_: &History, _: &Outcome<'_, u64>| Verdict::Pass;
+    let mut driver = RetryLayer::new(policy).adapter(adapter).layer(breaker);
+    let mut call = || {
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        assert!(driver.poll_ready(&mut cx).is_ready());
+        assert!(pin!(driver.call(Carried::new(1))).poll(&mut cx).is_ready());
+    };
+    call();
+    let ((), reads) = clock::reads_during(|| (0..100).for_each(|_| call()));
+    assert_eq!(reads, 200);
 }
 
 #[test]
@@ -69,7 +118,7 @@ fn nor_does_one_that_carries_a_ledger() {
         })
     });
     assert_eq!(counted.count_total, 0);
-    assert_eq!(reads, 100, "one each");
+    assert_eq!(reads, 200, "its beginning and its end");
 }
 
 #[test]

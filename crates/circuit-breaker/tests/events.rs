@@ -90,8 +90,10 @@ async fn row_34_events_come_after_the_lock_and_in_order() {
     let refused = Refused::find(&*error).unwrap();
     assert_eq!(refused.refusal(), Refusal::ForcedOpen);
     breaker.reset();
-    // The one in between came from within an event, where tracing itself is silent.
     let seen = seen.lock().unwrap();
-    assert_eq!(*seen, ["closed open 5000", "forced_open closed"]);
+    assert_eq!(
+        *seen,
+        ["closed open 5000", "open forced_open", "forced_open closed"]
+    );
     assert_eq!(breaker.snapshot().generation, 4);
 }

@@ -14,6 +14,8 @@ pub enum Refusal {
     ProbesBusy,
     /// The circuit breaker was opened by hand.
     ForcedOpen,
+    /// The circuit breaker has just closed and lets a growing share of calls through.
+    Ramping,
     /// The server asked everybody to wait.
     Held,
     /// The service was not ready in time.
@@ -31,6 +33,7 @@ impl Refusal {
             Self::Open => "breaker_open",
             Self::ProbesBusy => "breaker_probes_busy",
             Self::ForcedOpen => "breaker_forced_open",
+            Self::Ramping => "breaker_ramping",
             Self::Held => "held",
             Self::NotReady => "not_ready",
             Self::Overloaded => "overloaded",
@@ -45,6 +48,7 @@ impl fmt::Display for Refusal {
             Self::Open => "the circuit breaker is open",
             Self::ProbesBusy => "the circuit breaker is half-open and its probes are out",
             Self::ForcedOpen => "the circuit breaker was opened by hand",
+            Self::Ramping => "the circuit breaker lets only a share of calls through yet",
             Self::Held => "the server asked to wait",
             Self::NotReady => "the service was not ready in time",
             Self::Overloaded => "too many calls are in flight",

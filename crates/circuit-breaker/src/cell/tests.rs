@@ -4,14 +4,30 @@ use std::sync::{
 };
 use std::thread;
 
+use proptest::prelude::*;
+
 use super::*;
-use crate::machine::Why;
+use crate::{
+    BreakerConfig, Rule,
+    machine::{
+        Why,
+        tests::{
+            brownout::Target,
+            model::{Step, any_rules, by_hand},
+        },
+    },
+    state::TripReason,
+};
 
 const FAILURE: Heard = Heard::Failure { hint: 0 };
 
 fn rules() -> Rules {
     Rules {
         failures: 3,
+        windows: Vec::new(),
+        spans: Vec::new(),
+        brownout: None,
+        ramp: 0,
         open_time: 1000,
         max_open_time: 1000,
         growth: 1000,
@@ -33,11 +49,15 @@ impl Drop for Stop<'_> {
 }
 
 fn acquire(cell: &Cell, now: Nanos) -> Result<Ticket, Denied> {
-    cell.acquire(|| now).0
+    cell.acquire(|| now, &Chance::fixed(0))
 }
 
 fn settle(cell: &Cell, ticket: Ticket, heard: Heard, now: Nanos) {
-    cell.settle(ticket, heard, || now, &Chance::fixed(0));
+    cell.settle(ticket, heard, 0, || now, &Chance::fixed(0));
+}
+
+fn new(rules: Rules) -> Cell {
+    Cell::new(Arc::new(rules))
 }
 
 fn call(cell: &Cell, heard: Heard, now: Nanos) {
@@ -51,7 +71,7 @@ fn state(cell: &Cell, now: Nanos) -> State {
 
 #[test]
 fn shows_what_the_machine_is_in() {
-    let cell = Cell::new(rules());
+    let cell = new(rules());
     assert_eq!(state(&cell, 0), State::Closed);
     for _ in 0..3 {
         call(&cell, FAILURE, 0);
@@ -69,24 +89,26 @@ fn shows_what_the_machine_is_in() {
         acquire(&cell, 1000).unwrap_err(),
         Denied::open(2000, TripReason::ProbeFailed)
     );
-    cell.change(|m| m.force_open());
+    cell.change(9000, |m| m.force_open(9000));
     assert_eq!(acquire(&cell, 9000).unwrap_err(), Denied::FORCED);
     assert_eq!(state(&cell, 9000), State::ForcedOpen);
-    cell.change(|m| m.force_close());
+    cell.change(9000, |m| m.force_close(9000));
     call(&cell, Heard::Success, 9000);
 }
 
 #[test]
 fn the_clean_path_asks_no_clock() {
-    let cell = Cell::new(rules());
-    let ticket = cell.acquire(|| panic!("asked for the time")).0.unwrap();
+    let cell = new(rules());
+    let ticket = cell
+        .acquire(|| panic!("asked for the time"), &Chance::fixed(0))
+        .unwrap();
     let late = || panic!("asked for the time");
-    cell.settle(ticket, Heard::Success, late, &Chance::fixed(0));
+    cell.settle(ticket, Heard::Success, 0, late, &Chance::fixed(0));
 }
 
 #[test]
 fn a_success_ends_the_run() {
-    let cell = Cell::new(rules());
+    let cell = new(rules());
     for _ in 0..10 {
         call(&cell, FAILURE, 0);
         call(&cell, FAILURE, 0);
@@ -100,7 +122,7 @@ fn a_success_ends_the_run() {
 #[test]
 fn a_success_of_an_older_generation_neither_ends_a_run_nor_undoes_what_ended_one() {
     let recovered = || {
-        let cell = Cell::new(rules());
+        let cell = new(rules());
         let old = acquire(&cell, 0).unwrap();
         for _ in 0..3 {
             call(&cell, FAILURE, 0);
@@ -127,7 +149,7 @@ fn a_success_of_an_older_generation_neither_ends_a_run_nor_undoes_what_ended_one
 // A success that was over before a failure began ends the run, whatever other threads do.
 #[test]
 fn no_success_is_lost_between_threads() {
-    let cell = &Cell::new(rules());
+    let cell = &new(rules());
     let stop = &AtomicBool::new(false);
     thread::scope(|scope| {
         for _ in 0..3 {
@@ -157,7 +179,7 @@ fn row_5_a_rush_at_the_end_of_the_open_time() {
             ..rules()
         };
         for _ in 0..200 {
-            let cell = &Cell::new(rules);
+            let cell = &new(rules.clone());
             for _ in 0..3 {
                 call(cell, FAILURE, 0);
             }
@@ -187,7 +209,7 @@ fn row_5_completion_races_with_admission() {
         close_after: u32::MAX,
         ..rules()
     };
-    let cell = &Cell::new(rules);
+    let cell = &new(rules.clone());
     for _ in 0..3 {
         call(cell, FAILURE, 0);
     }
@@ -219,11 +241,11 @@ fn row_5_completion_races_with_admission() {
     assert!(acquire(cell, 1000).is_ok(), "no slot is lost");
 
     for _ in 0..200 {
-        let cell = &Cell::new(Rules {
+        let cell = &new(Rules {
             concurrent: 8,
             close_after: 3,
             reopen_after: 2,
-            ..rules
+            ..rules.clone()
         });
         for _ in 0..3 {
             call(cell, FAILURE, 0);
@@ -251,7 +273,7 @@ fn row_5_completion_races_with_admission() {
 // A refusal never pairs the word of one open period with the end of another.
 #[test]
 fn a_refusal_is_of_one_piece() {
-    let cell = &Cell::new(Rules {
+    let cell = &new(Rules {
         failures: 1,
         close_after: 1,
         ..rules()
@@ -284,4 +306,91 @@ fn a_refusal_is_of_one_piece() {
             call(cell, Heard::Success, now);
         }
     });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(4000) })]
+
+    // What is counted apart, without the lock, changes nothing that anybody could see.
+    #[test]
+    fn the_cell_does_what_the_machine_does(
+        rules in any_rules(),
+        ramp in prop_oneof![Just(0), Just(3000u64)],
+        steps in prop::collection::vec(any::<u64>(), 1..100),
+    ) {
+        let rules = Arc::new(Rules { ramp: ramp * 1_000_000, ..rules });
+        let chance = Chance::fixed(1 << 63);
+        let (cell, mut machine) = (Cell::new(Arc::clone(&rules)), Machine::new(rules));
+        let (mut now, mut out) = (0, Vec::new());
+        for step in steps {
+            let change = match Step::from(step) {
+                Step::Acquire => {
+                    let (wanted, change) = machine.acquire(now, &chance);
+                    let got = cell.acquire(|| now, &chance);
+                    prop_assert_eq!(got, wanted);
+                    out.extend(got.ok());
+                    change
+                }
+                Step::Settle(i, heard, took) if !out.is_empty() => {
+                    let ticket = out.swap_remove(i % out.len());
+                    let took = u64::from(took) * 1_000_000;
+                    cell.settle(ticket, heard, took, || now, &chance);
+                    machine.settle(ticket, heard, took, now, &chance)
+                }
+                Step::Settle(..) => None,
+                // Calls that are counted apart are told by their time.
+                Step::Move(ms) if ms < 0 => None,
+                Step::Move(ms) => {
+                    now += i64::from(ms) * 1_000_000;
+                    None
+                }
+                step => {
+                    cell.change(now, |machine| by_hand(machine, &step, now));
+                    by_hand(&mut machine, &step, now)
+                }
+            };
+            let mut said = Vec::new();
+            cell.deliver(|change| said.push(*change));
+            prop_assert_eq!(said, Vec::from_iter(change));
+            prop_assert_eq!(cell.state(|| now), machine.view(now).state);
+            prop_assert_eq!(cell.refuses(|| now).is_some(), machine.view(now).state.is_refusing());
+            if step % 3 == 0 {
+                prop_assert_eq!(cell.view(now), machine.view(now));
+            }
+        }
+    }
+}
+
+/// Calls a second apart through a cell; after how many it opened.
+fn calls(cell: &Cell, now: &mut Nanos, target: &mut Target, most: usize) -> Option<usize> {
+    (1..=most).find(|_| {
+        *now += 1_000_000_000;
+        let (heard, took) = target.answer();
+        let ticket = acquire(cell, *now).expect("closed");
+        cell.settle(ticket, heard, took, || *now, &Chance::fixed(0));
+        state(cell, *now) == State::Open
+    })
+}
+
+// Fast calls are learnt from later here, with the next one that is not: the rule must not suffer.
+#[test]
+fn a_brownout_is_seen_through_the_cell_too() {
+    let config = BreakerConfig::new().rules([Rule::brownout()]);
+    let rules = config.check().unwrap().rules;
+    for seed in 0..20 {
+        let learnt = || {
+            let (cell, mut now, mut target) = (Cell::new(Arc::clone(&rules)), 0, Target::new(seed));
+            assert_eq!(calls(&cell, &mut now, &mut target, 400), None);
+            (cell, now, target)
+        };
+        let (cell, mut now, mut target) = learnt();
+        target.slower = 6.0;
+        assert!(calls(&cell, &mut now, &mut target, 30).is_some(), "{seed}");
+        let (cell, mut now, mut target) = learnt();
+        target.hangs = 0.1;
+        assert!(calls(&cell, &mut now, &mut target, 300).is_some(), "{seed}");
+        let (cell, mut now, mut target) = learnt();
+        target.stragglers = 0.02;
+        assert_eq!(calls(&cell, &mut now, &mut target, 10_000), None, "{seed}");
+    }
 }

@@ -4,19 +4,42 @@
 //! states are compared with it and nothing counts ticks, so a clock that jumps days ahead, stands
 //! still or goes back needs no case of its own.
 
+mod baseline;
+mod closed;
 mod half_open;
+mod hands;
+mod probing;
 mod rules;
 #[cfg(test)]
-mod tests;
+#[cfg(not(spillway_loom))]
+pub(crate) mod tests;
+mod view;
+mod window;
+
+use std::sync::Arc;
 
 use tower_spillway_core::Chance;
 
-use self::half_open::HalfOpen;
-pub(crate) use self::rules::{Rules, THOUSAND};
+use self::{
+    baseline::Baseline,
+    closed::{Closed, Tripped},
+    half_open::HalfOpen,
+    window::Counts,
+};
+pub(crate) use self::{
+    baseline::{PLACES, place},
+    probing::Order,
+    rules::{BILLION, Bad, BrownoutRule, Most, Rules, THOUSAND, WindowRule},
+    view::{Figures, View},
+    window::EPOCHS,
+};
 use crate::state::{State, TripReason};
 
 /// Nanoseconds from an origin that the caller chose.
 pub(crate) type Nanos = i64;
+
+/// Trips are recent for ten minutes.
+const RECENT: u64 = 600_000_000_000;
 
 /// The right to one call. A result counts only in the generation that admitted its call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +63,7 @@ pub(crate) enum Why {
     Open,
     ProbesBusy,
     ForcedOpen,
+    Ramping,
 }
 
 impl Denied {
@@ -54,6 +78,14 @@ impl Denied {
             why: Why::Open,
             until: Some(until),
             reason: Some(reason),
+        }
+    }
+
+    pub(crate) fn ramping(end: Nanos) -> Self {
+        Self {
+            why: Why::Ramping,
+            until: Some(end),
+            reason: None,
         }
     }
 }
@@ -73,6 +105,8 @@ pub(crate) enum Heard {
     Held {
         time: u64,
     },
+    /// Another attempt was faster: a slow result.
+    Lost,
     /// Says nothing about the target.
     Ignored,
 }
@@ -86,57 +120,59 @@ pub(crate) struct Transition {
     pub(crate) reason: Option<TripReason>,
     /// How long it will be open.
     pub(crate) open_for: Option<u64>,
-    /// Failures in the period that ended.
-    pub(crate) failures: u32,
-    /// Successful probes in the period that ended.
-    pub(crate) successes: u32,
+    /// The calls that the rule saw, or the probes that ended in the period that is over.
+    pub(crate) calls: u64,
+    /// Those among them that it counted: failed or slow ones.
+    pub(crate) bad: u64,
 }
 
 #[derive(Clone, Debug)]
 enum Mode {
-    Closed { run: u32 },
+    Closed(Closed),
     Open { until: Nanos, reason: TripReason },
     HalfOpen(HalfOpen),
     ForcedOpen,
+    Disabled,
+    MetricsOnly(Closed),
 }
 
 /// See the [module docs](self).
 #[derive(Clone, Debug)]
 pub(crate) struct Machine {
-    rules: Rules,
+    rules: Arc<Rules>,
     mode: Mode,
     generation: u64,
+    /// The first epoch of the next closed period.
+    next_base: u64,
+    baseline: Option<Baseline>,
     /// The open time of the next trip, before jitter and hints.
     scheduled: u64,
     reopenings: u32,
     trips: u64,
-}
-
-/// What the machine shows without an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct View {
-    pub(crate) state: State,
-    pub(crate) generation: u64,
-    pub(crate) reason: Option<TripReason>,
-    pub(crate) until: Option<Nanos>,
-    pub(crate) run: u32,
-    pub(crate) out: usize,
-    pub(crate) successes: u32,
-    pub(crate) failures: u32,
-    pub(crate) reopenings: u32,
-    pub(crate) trips: u64,
+    /// Trips out of closed, each within [`RECENT`] of the one before.
+    recent_trips: u32,
+    last_trip: Option<Nanos>,
+    probing: probing::Probing,
 }
 
 impl Machine {
-    pub(crate) fn new(rules: Rules) -> Self {
+    /// Closed at time 0.
+    pub(crate) fn new(rules: Arc<Rules>) -> Self {
+        // From 1: an empty bucket stands at 0.
+        let closed = Closed::new(&rules, 1, 0);
         Self {
-            rules,
-            mode: Mode::Closed { run: 0 },
+            mode: Mode::Closed(closed),
             // From 1, so that 0 can stand for "no generation" in the cell.
             generation: 1,
+            next_base: 1,
+            baseline: rules.brownout.map(Baseline::new),
             scheduled: rules.open_time,
             reopenings: 0,
             trips: 0,
+            recent_trips: 0,
+            last_trip: None,
+            probing: probing::Probing::default(),
+            rules,
         }
     }
 
@@ -146,26 +182,44 @@ impl Machine {
 
     /// Admits a call or not. At the end of the open time the first to ask begins the half-open
     /// period.
-    pub(crate) fn acquire(&mut self, now: Nanos) -> (Result<Ticket, Denied>, Option<Transition>) {
+    pub(crate) fn acquire(
+        &mut self,
+        now: Nanos,
+        chance: &Chance,
+    ) -> (Result<Ticket, Denied>, Option<Transition>) {
+        let plain = Ticket {
+            generation: self.generation,
+            probe: None,
+        };
         match &mut self.mode {
-            Mode::Closed { .. } => (
-                Ok(Ticket {
-                    generation: self.generation,
-                    probe: None,
-                }),
-                None,
-            ),
+            Mode::Closed(closed) => {
+                if let Some(end) = closed.ramp_end {
+                    if now >= end {
+                        closed.ramp_end = None;
+                    } else if !self.rules.ramp_admits(end, now, chance) {
+                        return (Err(Denied::ramping(end)), None);
+                    }
+                }
+                (Ok(plain), None)
+            }
+            Mode::Disabled | Mode::MetricsOnly(_) => (Ok(plain), None),
             Mode::ForcedOpen => (Err(Denied::FORCED), None),
             Mode::Open { until, reason } if now < *until => {
                 (Err(Denied::open(*until, *reason)), None)
             }
             Mode::Open { reason, .. } => {
                 let reason = *reason;
+                if let Some(denied) = self.probing.denies(reason) {
+                    return (Err(denied), None);
+                }
                 let lease = self.rules.lease(self.scheduled);
-                let change = self.change(Mode::HalfOpen(HalfOpen::new(reason, lease)));
+                let change = self.change(Mode::HalfOpen(HalfOpen::new(reason, Some(lease))), now);
                 (self.probe(now), Some(change))
             }
-            Mode::HalfOpen(_) => (self.probe(now), None),
+            Mode::HalfOpen(half_open) => {
+                let denied = self.probing.denies(half_open.reason);
+                (denied.map_or_else(|| self.probe(now), Err), None)
+            }
         }
     }
 
@@ -180,11 +234,13 @@ impl Machine {
         })
     }
 
-    /// Hears how a call ended. One of an earlier generation is not heard.
+    /// Hears how a call ended that took `elapsed` nanoseconds. One of an earlier generation is not
+    /// heard.
     pub(crate) fn settle(
         &mut self,
         ticket: Ticket,
         heard: Heard,
+        elapsed: u64,
         now: Nanos,
         chance: &Chance,
     ) -> Option<Transition> {
@@ -192,112 +248,75 @@ impl Machine {
             return None;
         }
         match &mut self.mode {
-            Mode::Closed { run } => match heard {
-                Heard::Success => *run = 0,
-                Heard::Failure { hint } => {
-                    *run = run.saturating_add(1);
-                    if *run >= self.rules.failures {
-                        return Some(self.trip(TripReason::Consecutive, hint, now, chance));
-                    }
+            Mode::Closed(closed) => {
+                if let Heard::Held { time } = heard {
+                    return Some(self.hold(time, now));
                 }
-                Heard::Held { time } => return Some(self.hold(time, now)),
-                Heard::RateLimited { .. } | Heard::Ignored => (),
-            },
-            Mode::HalfOpen(half_open) => {
-                half_open.leave(ticket.probe);
-                match heard {
-                    Heard::Success => {
-                        half_open.successes += 1;
-                        if half_open.successes >= self.rules.close_after {
-                            return Some(self.close());
-                        }
-                    }
-                    Heard::Failure { hint } | Heard::RateLimited { hint } => {
-                        half_open.failures += 1;
-                        if half_open.failures >= self.rules.reopen_after {
-                            self.grow();
-                            return Some(self.trip(TripReason::ProbeFailed, hint, now, chance));
-                        }
-                    }
-                    Heard::Held { time } => {
-                        half_open.failures += 1;
-                        self.grow();
-                        return Some(self.hold(time, now));
-                    }
-                    Heard::Ignored => (),
-                }
+                let baseline = &mut self.baseline;
+                let tripped = closed.hear(&self.rules, baseline, heard, elapsed, now)?;
+                Some(self.trip(tripped, hint(heard), now, chance))
             }
-            // Nothing was admitted in this generation.
-            Mode::Open { .. } | Mode::ForcedOpen => (),
-        }
-        None
-    }
-
-    /// Opens until somebody says otherwise; `None` if it is so already.
-    pub(crate) fn force_open(&mut self) -> Option<Transition> {
-        match self.mode {
-            Mode::ForcedOpen => None,
-            _ => Some(self.change(Mode::ForcedOpen)),
+            Mode::MetricsOnly(closed) => {
+                closed.hear(&self.rules, &mut self.baseline, heard, elapsed, now);
+                None
+            }
+            Mode::HalfOpen(_) => self.hear_probe(ticket, heard, elapsed, now, chance),
+            // Nothing was admitted in this generation, or nothing is heard.
+            Mode::Open { .. } | Mode::ForcedOpen | Mode::Disabled => None,
         }
     }
 
-    /// Closes; `None` if it is closed already.
-    pub(crate) fn force_close(&mut self) -> Option<Transition> {
-        match self.mode {
-            Mode::Closed { .. } => None,
-            _ => Some(self.close()),
-        }
-    }
-
-    /// Makes it as new. Calls that are under way are not heard, whatever the state was.
-    pub(crate) fn reset(&mut self) -> Transition {
-        self.trips = 0;
-        self.close()
-    }
-
-    pub(crate) fn view(&self, now: Nanos) -> View {
-        let mut view = View {
-            state: State::Closed,
-            generation: self.generation,
-            reason: None,
-            until: None,
-            run: 0,
-            out: 0,
-            successes: 0,
-            failures: 0,
-            reopenings: self.reopenings,
-            trips: self.trips,
+    fn hear_probe(
+        &mut self,
+        ticket: Ticket,
+        heard: Heard,
+        elapsed: u64,
+        now: Nanos,
+        chance: &Chance,
+    ) -> Option<Transition> {
+        let timed = self.rules.timed();
+        let slow = self.is_slow(elapsed);
+        let Mode::HalfOpen(half_open) = &mut self.mode else {
+            return None;
         };
-        match &self.mode {
-            Mode::Closed { run } => view.run = *run,
-            Mode::ForcedOpen => view.state = State::ForcedOpen,
-            Mode::Open { until, reason } => {
-                view.reason = Some(*reason);
-                if now < *until {
-                    view.state = State::Open;
-                    view.until = Some(*until);
-                } else {
-                    view.state = State::HalfOpen;
-                }
+        half_open.leave(ticket.probe);
+        let good = match heard {
+            Heard::Success => !slow,
+            Heard::Failure { .. } | Heard::RateLimited { .. } => false,
+            // A lost attempt is a slow one where slow ones matter.
+            Heard::Lost if timed => false,
+            Heard::Lost | Heard::Ignored => return None,
+            Heard::Held { time } => {
+                half_open.bad(&self.rules);
+                self.grow();
+                return Some(self.hold(time, now));
             }
-            Mode::HalfOpen(half_open) => {
-                view.state = State::HalfOpen;
-                view.reason = Some(half_open.reason);
-                view.out = half_open.out();
-                view.successes = half_open.successes;
-                view.failures = half_open.failures;
-            }
+        };
+        if good {
+            return half_open
+                .good(&self.rules)
+                .then(|| self.close(now, self.rules.ramp));
         }
-        view
+        if !half_open.bad(&self.rules) {
+            return None;
+        }
+        self.grow();
+        let drawn = self.rules.jittered(self.scheduled, chance);
+        let time = drawn.max(self.rules.bounded(hint(heard)));
+        Some(self.open(TripReason::ProbeFailed, time, now))
     }
 
-    /// The state without a clock: an open one stays open here until a call is admitted.
-    pub(crate) fn settled_state(&self) -> (State, Option<(Nanos, TripReason)>) {
-        match self.mode {
-            Mode::Closed { .. } => (State::Closed, None),
-            Mode::Open { until, reason } => (State::Open, Some((until, reason))),
-            Mode::HalfOpen(_) => (State::HalfOpen, None),
-            Mode::ForcedOpen => (State::ForcedOpen, None),
+    /// Whether a call that took so long is slow for some rule.
+    pub(crate) fn is_slow(&self, elapsed: u64) -> bool {
+        self.fast_within().is_some_and(|most| elapsed > most)
+    }
+
+    /// A call is fast for every rule within this; `None` if the time does not matter.
+    fn fast_within(&self) -> Option<u64> {
+        let learnt = self.baseline.as_ref().and_then(Baseline::limit);
+        match (self.rules.slow_over(), learnt) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
         }
     }
 
@@ -307,9 +326,13 @@ impl Machine {
     }
 
     /// Opens for the scheduled time; a hint lengthens it.
-    fn trip(&mut self, reason: TripReason, hint: u64, now: Nanos, chance: &Chance) -> Transition {
+    fn trip(&mut self, tripped: Tripped, hint: u64, now: Nanos, chance: &Chance) -> Transition {
         let drawn = self.rules.jittered(self.scheduled, chance);
-        self.open(reason, drawn.max(self.rules.bounded(hint)), now)
+        let time = drawn.max(self.rules.bounded(hint));
+        let mut change = self.open(tripped.reason, time, now);
+        change.calls = tripped.counts.calls;
+        change.bad = tripped.counts.bad;
+        change
     }
 
     /// Opens for the time that the target named, exactly.
@@ -319,25 +342,62 @@ impl Machine {
 
     fn open(&mut self, reason: TripReason, time: u64, now: Nanos) -> Transition {
         self.trips = self.trips.saturating_add(1);
+        if matches!(self.mode, Mode::Closed(_)) {
+            let recent = self
+                .last_trip
+                .is_some_and(|last| now.saturating_sub(last) <= RECENT as i64);
+            self.recent_trips = if recent {
+                self.recent_trips.saturating_add(1)
+            } else {
+                1
+            };
+            self.last_trip = Some(now);
+        }
         let until = now.saturating_add_unsigned(time);
-        let mut change = self.change(Mode::Open { until, reason });
+        let mut change = self.change(Mode::Open { until, reason }, now);
         change.open_for = Some(time);
         change
     }
 
-    fn close(&mut self) -> Transition {
+    fn close(&mut self, now: Nanos, ramp: u64) -> Transition {
         self.scheduled = self.rules.open_time;
         self.reopenings = 0;
-        self.change(Mode::Closed { run: 0 })
+        let end = (ramp > 0).then(|| now.saturating_add_unsigned(ramp));
+        self.enter(now, |mut closed| {
+            closed.ramp_end = end;
+            Mode::Closed(closed)
+        })
     }
 
-    fn change(&mut self, to: Mode) -> Transition {
+    /// Enters a mode that keeps counts.
+    fn enter(&mut self, now: Nanos, mode: impl FnOnce(Closed) -> Mode) -> Transition {
+        let base = self.base_after(now);
+        let closed = Closed::new(&self.rules, base, now);
+        self.change(mode(closed), now)
+    }
+
+    /// The first epoch that no count so far can have.
+    fn base_after(&self, now: Nanos) -> u64 {
+        match &self.mode {
+            Mode::Closed(closed) | Mode::MetricsOnly(closed) => closed.next_base(&self.rules, now),
+            _ => self.next_base,
+        }
+    }
+
+    fn change(&mut self, to: Mode, now: Nanos) -> Transition {
+        self.next_base = self.base_after(now);
         let from = std::mem::replace(&mut self.mode, to);
         self.generation += 1;
-        let (failures, successes) = match &from {
-            Mode::Closed { run } => (*run, 0),
-            Mode::HalfOpen(half_open) => (half_open.failures, half_open.successes),
-            Mode::Open { .. } | Mode::ForcedOpen => (0, 0),
+        let counts = match &from {
+            Mode::Closed(closed) => Counts {
+                calls: u64::from(closed.run),
+                bad: u64::from(closed.run),
+            },
+            Mode::HalfOpen(half_open) => Counts {
+                calls: u64::from(half_open.successes) + u64::from(half_open.failures),
+                bad: u64::from(half_open.failures),
+            },
+            _ => Counts::default(),
         };
         Transition {
             from: from.state(),
@@ -345,19 +405,29 @@ impl Machine {
             generation: self.generation,
             reason: self.mode.reason(),
             open_for: None,
-            failures,
-            successes,
+            calls: counts.calls,
+            bad: counts.bad,
         }
+    }
+}
+
+/// What the server asked for.
+fn hint(heard: Heard) -> u64 {
+    match heard {
+        Heard::Failure { hint } | Heard::RateLimited { hint } => hint,
+        _ => 0,
     }
 }
 
 impl Mode {
     fn state(&self) -> State {
         match self {
-            Self::Closed { .. } => State::Closed,
+            Self::Closed(_) => State::Closed,
             Self::Open { .. } => State::Open,
             Self::HalfOpen(_) => State::HalfOpen,
             Self::ForcedOpen => State::ForcedOpen,
+            Self::Disabled => State::Disabled,
+            Self::MetricsOnly(_) => State::MetricsOnly,
         }
     }
 
@@ -365,7 +435,7 @@ impl Mode {
         match self {
             Self::Open { reason, .. } => Some(*reason),
             Self::HalfOpen(half_open) => Some(half_open.reason),
-            Self::Closed { .. } | Self::ForcedOpen => None,
+            _ => None,
         }
     }
 }

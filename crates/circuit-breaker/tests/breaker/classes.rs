@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use tokio::time::advance;
 use tower::Layer;
-use tower_circuit_breaker::{State, TripReason};
+use tower_circuit_breaker::{Rule, State, TripReason};
 use tower_spillway_core::{Class, Reading, Refused, hint::Hint, testing::script::Step};
 
 use crate::support::*;
@@ -113,8 +113,8 @@ async fn what_says_nothing_about_the_target_is_not_heard() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_429_neither_trips_nor_closes() {
-    let layer = layer(config().close_after(1));
+async fn a_429_trips_no_run_and_closes_nothing() {
+    let layer = layer(config().rules([Rule::run(3)]).close_after(1));
     let mut service = layer.layer(Upstream::always(answer(Class::Throttled)));
     for _ in 0..100 {
         send(&mut service, request()).await.unwrap();
@@ -126,6 +126,17 @@ async fn a_429_neither_trips_nor_closes() {
     advance(5 * SECOND).await;
     send(&mut service, request()).await.unwrap();
     assert_eq!(breaker.state(), State::Open);
+}
+
+// But half of the calls that are rate-limited are as good as failed.
+#[tokio::test(start_paused = true)]
+async fn twenty_429s_trip_by_rate() {
+    let layer = layer(config());
+    let mut service = layer.layer(Upstream::always(answer(Class::Throttled)));
+    for _ in 0..20 {
+        send(&mut service, request()).await.unwrap();
+    }
+    assert_eq!(refused(&mut service).await.detail(), Some("rate"));
 }
 
 // A breaker over a breaker: the refusal of the inner one is no failure for the outer.

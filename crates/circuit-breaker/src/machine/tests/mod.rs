@@ -1,7 +1,9 @@
-//! The machine step by step; against rows of other systems' tests; against a naive model.
+//! The machine step by step, and against a naive model.
 
-mod model;
-mod rows;
+pub(crate) mod brownout;
+pub(crate) mod model;
+mod probing;
+mod windows;
 
 use tower_spillway_core::Chance;
 
@@ -15,6 +17,10 @@ const FAILURE: Heard = Heard::Failure { hint: 0 };
 pub(super) fn rules() -> Rules {
     Rules {
         failures: 3,
+        windows: Vec::new(),
+        spans: Vec::new(),
+        brownout: None,
+        ramp: 0,
         open_time: 5000 * MS,
         max_open_time: 60_000 * MS,
         growth: 2000,
@@ -36,18 +42,23 @@ struct Bench {
 impl Bench {
     fn new(rules: Rules) -> Self {
         Self {
-            machine: Machine::new(rules),
+            machine: Machine::new(Arc::new(rules)),
             now: 0,
             chance: Chance::fixed(0),
         }
     }
 
     fn acquire(&mut self) -> Result<Ticket, Denied> {
-        self.machine.acquire(self.now).0
+        self.machine.acquire(self.now, &self.chance).0
     }
 
     fn settle(&mut self, ticket: Ticket, heard: Heard) -> Option<Transition> {
-        self.machine.settle(ticket, heard, self.now, &self.chance)
+        self.settle_after(ticket, heard, 0)
+    }
+
+    fn settle_after(&mut self, ticket: Ticket, heard: Heard, took: u64) -> Option<Transition> {
+        self.machine
+            .settle(ticket, heard, took, self.now, &self.chance)
     }
 
     /// One call that ends at once.
@@ -62,16 +73,16 @@ impl Bench {
 
     fn open(rules: Rules) -> Self {
         let mut bench = Self::new(rules);
-        for _ in 0..rules.failures {
+        for _ in 0..bench.machine.rules.failures {
             bench.call(FAILURE);
         }
-        assert_eq!(bench.machine.settled_state().0, State::Open);
+        assert_eq!(bench.machine.figures().state, State::Open);
         bench
     }
 
     fn half_open(rules: Rules) -> (Self, Ticket) {
         let mut bench = Self::open(rules);
-        bench.now += i64::try_from(rules.open_time).unwrap();
+        bench.now += i64::try_from(bench.machine.rules.open_time).unwrap();
         let probe = bench.acquire().unwrap();
         assert_eq!(bench.state(), State::HalfOpen);
         (bench, probe)
@@ -91,7 +102,7 @@ fn a_run_of_failures_opens_and_a_success_ends_the_run() {
     let change = bench.call(FAILURE).unwrap();
     assert_eq!((change.from, change.to), (State::Closed, State::Open));
     assert_eq!(change.reason, Some(TripReason::Consecutive));
-    assert_eq!(change.failures, 3);
+    assert_eq!((change.calls, change.bad), (3, 3));
 }
 
 #[test]
@@ -128,7 +139,8 @@ fn two_successes_close_and_one_failure_reopens() {
     assert_eq!(bench.acquire().unwrap_err().why, Why::ProbesBusy);
     assert_eq!(bench.settle(probe, Heard::Success), None);
     let change = bench.call(Heard::Success).unwrap();
-    assert_eq!((change.to, change.successes), (State::Closed, 2));
+    assert_eq!(change.to, State::Closed);
+    assert_eq!((change.calls, change.bad), (2, 0));
 
     let (mut bench, probe) = Bench::half_open(rules());
     bench.settle(probe, Heard::Success);
@@ -167,7 +179,7 @@ fn jitter_adds_up_to_its_share_also_at_the_cap_and_does_not_compound() {
         jitter: 200,
         ..rules()
     };
-    let mut bench = Bench::new(jittered);
+    let mut bench = Bench::new(jittered.clone());
     bench.chance = Chance::fixed(u64::MAX);
     for _ in 0..3 {
         bench.call(FAILURE);
@@ -386,14 +398,14 @@ impl Bench {
 #[test]
 fn row_33_forced_open_outlasts_the_open_time() {
     let (mut bench, probe) = Bench::half_open(rules());
-    assert!(bench.machine.force_open().is_some());
-    assert_eq!(bench.machine.force_open(), None);
+    assert!(bench.machine.force_open(bench.now).is_some());
+    assert_eq!(bench.machine.force_open(bench.now), None);
     bench.settle(probe, Heard::Success);
     bench.now += 400 * DAY;
     assert_eq!(bench.acquire(), Err(Denied::FORCED));
     assert_eq!(bench.state(), State::ForcedOpen);
-    assert!(bench.machine.force_close().is_some());
-    assert_eq!(bench.machine.force_close(), None);
+    assert!(bench.machine.force_close(bench.now).is_some());
+    assert_eq!(bench.machine.force_close(bench.now), None);
     bench.call(Heard::Success);
     assert_eq!(bench.state(), State::Closed);
 }
@@ -404,7 +416,7 @@ fn reset_forgets_counts_and_calls_under_way() {
     let old = bench.acquire().unwrap();
     bench.call(FAILURE);
     bench.call(FAILURE);
-    bench.machine.reset();
+    bench.machine.reset(0);
     bench.settle(old, FAILURE);
     let view = bench.machine.view(0);
     assert_eq!((view.state, view.run, view.trips), (State::Closed, 0, 0));

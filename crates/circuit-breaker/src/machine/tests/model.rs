@@ -1,45 +1,97 @@
-//! The machine against a model that keeps every probe and recomputes everything from its lists.
+//! The machine against a model that keeps every call and recomputes everything from its lists.
 
 use proptest::prelude::*;
 
 use super::*;
 
 #[derive(Clone, Debug)]
-enum Step {
+pub(crate) enum Step {
     Acquire,
-    /// Settles one of the tickets ever given, by its place.
-    Settle(usize, Heard),
-    Forward(u32),
+    /// Settles one of the tickets ever given, by its place, after so many milliseconds.
+    Settle(usize, Heard, u16),
+    /// The clock goes on, stands still, or goes back.
+    Move(i32),
     ForceOpen,
+    ForceOpenFor(u16),
+    TripByHand,
+    HalfOpen,
     ForceClose,
     Reset,
+    Disable,
+    MetricsOnly,
 }
 
-fn heard() -> impl Strategy<Value = Heard> {
-    let hint = prop_oneof![Just(0), 0..20_000u64];
-    prop_oneof![
-        4 => Just(Heard::Success),
-        5 => hint.clone().prop_map(|h| Heard::Failure { hint: h * MS }),
-        2 => hint.prop_map(|h| Heard::RateLimited { hint: h * MS }),
-        1 => (0..20_000u64).prop_map(|t| Heard::Held { time: t * MS }),
-        2 => Just(Heard::Ignored),
-    ]
+impl Step {
+    /// A step from any number: many steps are drawn much faster so.
+    pub(crate) fn from(mut n: u64) -> Self {
+        let mut draw = |of: u64| {
+            let drawn = n % of;
+            n /= of;
+            drawn
+        };
+        match draw(40) {
+            0..16 => Self::Acquire,
+            16..32 => {
+                let hint = (draw(4) == 0) as u64 * draw(20_000) * MS;
+                let heard = match draw(17) {
+                    0..6 => Heard::Success,
+                    6..11 => Heard::Failure { hint },
+                    11..13 => Heard::RateLimited { hint },
+                    13 => Heard::Held {
+                        time: draw(20_000) * MS,
+                    },
+                    14 => Heard::Lost,
+                    _ => Heard::Ignored,
+                };
+                Self::Settle(draw(4) as usize, heard, draw(300) as u16)
+            }
+            32..38 => Self::Move(draw(700) as i32),
+            38 => Self::Move(draw(10_000) as i32 - 3000),
+            _ => match draw(8) {
+                0 => Self::ForceOpen,
+                1 => Self::ForceOpenFor(draw(3000) as u16),
+                2 => Self::TripByHand,
+                3 => Self::HalfOpen,
+                4 => Self::ForceClose,
+                5 => Self::Reset,
+                6 => Self::Disable,
+                _ => Self::MetricsOnly,
+            },
+        }
+    }
 }
 
-fn step() -> impl Strategy<Value = Step> {
-    prop_oneof![
-        8 => Just(Step::Acquire),
-        8 => (0..6usize, heard()).prop_map(|(i, h)| Step::Settle(i, h)),
-        4 => (0..7000u32).prop_map(Step::Forward),
-        1 => Just(Step::ForceOpen),
-        1 => Just(Step::ForceClose),
-        1 => Just(Step::Reset),
-    ]
+fn window(spans: usize) -> impl Strategy<Value = WindowRule> {
+    let most = prop_oneof![
+        (1..6u64).prop_map(Most::Number),
+        (1..=10u32, 1..8u64).prop_map(|(tenths, min_calls)| Most::Share {
+            billionths: BILLION / 10 * tenths,
+            min_calls,
+        }),
+    ];
+    let bad = prop_oneof![
+        Just(Bad::Failed),
+        (50..250u64).prop_map(|ms| Bad::Slow(ms * MS))
+    ];
+    let last = prop_oneof![Just(None), (1..10u32).prop_map(Some)];
+    (0..spans, last, bad, most).prop_map(|(span, last, bad, most)| WindowRule {
+        span,
+        last,
+        bad,
+        most,
+        reason: match (bad, last) {
+            (Bad::Failed, None) => TripReason::Rate,
+            (Bad::Failed, Some(_)) => TripReason::RateOfLast,
+            _ => TripReason::Slow,
+        },
+    })
 }
 
 prop_compose! {
-    fn any_rules()(
-        failures in 1..4u32,
+    pub(crate) fn any_rules()(
+        failures in 0..4u32,
+        windows in prop::collection::vec(window(2), 0..4),
+        spans in prop::collection::vec(10..4000u64, 2),
         open in 0..3000u64,
         growth in 1000..3000u32,
         concurrent in 1..4u32,
@@ -48,43 +100,104 @@ prop_compose! {
     ) -> Rules {
         Rules {
             failures,
+            windows,
+            spans: spans.into_iter().map(|ms| ms * MS).collect(),
             open_time: open * MS,
             max_open_time: 6000 * MS,
             growth,
-            jitter: 0,
             concurrent,
             close_after,
             reopen_after,
             max_hold: 10_000 * MS,
+            ..super::rules()
         }
     }
 }
 
 /// One period of the model: everything that was admitted in it, and what was heard of it.
-#[derive(Default)]
 struct Model {
-    state: Option<Period>,
+    period: Period,
     /// Bare open times of the reopenings since it was last closed.
     reopened: Vec<u64>,
 }
 
 enum Period {
-    Closed(Vec<Heard>),
+    Closed { since: i64, calls: Vec<Call> },
     Open { until: i64 },
-    HalfOpen { probes: Vec<Probe> },
+    HalfOpen { probes: Vec<Probe>, leases: bool },
     Forced,
+    Disabled,
+    MetricsOnly,
+}
+
+#[derive(Clone, Copy)]
+struct Call {
+    heard: Heard,
+    took: u64,
+    at: i64,
 }
 
 struct Probe {
     leased_until: i64,
     /// Its slot went to another, or it ended.
     slotless: bool,
-    heard: Option<Heard>,
+    /// Whether it was good, once it counts.
+    good: Option<bool>,
+}
+
+fn is_failure(heard: Heard) -> bool {
+    matches!(heard, Heard::Failure { .. })
+}
+
+/// Whether a rule counts a call, and as what.
+fn judged(bad: Bad, call: &Call) -> Option<bool> {
+    match (bad, call.heard) {
+        (_, Heard::Held { .. } | Heard::Ignored) => None,
+        (Bad::Failed, Heard::Lost) => None,
+        (Bad::Failed, heard) => Some(heard != Heard::Success),
+        (Bad::Slow(_), Heard::Lost) => Some(true),
+        (Bad::Slow(over), _) => Some(call.took > over),
+        (Bad::Brownout { .. }, _) => unreachable!("no such rule here"),
+    }
+}
+
+/// Whether the calls of a closed period, the last one first among them, reach a rule.
+fn reached(rule: &WindowRule, rules: &Rules, since: i64, calls: &[Call], now: i64) -> bool {
+    let epoch = |at: i64| {
+        let width = i64::try_from((rules.spans[rule.span] / 10).max(1)).unwrap();
+        at.saturating_sub(since).max(0) / width
+    };
+    let counted: Vec<_> = calls
+        .iter()
+        .filter_map(|call| Some((epoch(call.at), judged(rule.bad, call)?)))
+        .collect();
+    let last = rule.last.map_or(counted.len(), |last| last as usize);
+    let counted = &counted[counted.len().saturating_sub(last)..];
+    let counted: Vec<_> = counted
+        .iter()
+        .filter(|(e, _)| e + 10 > epoch(now))
+        .collect();
+    let bad = counted.iter().filter(|(_, bad)| *bad).count() as u64;
+    match rule.most {
+        Most::Number(most) => bad >= most,
+        Most::Share {
+            billionths,
+            min_calls,
+        } => {
+            let share = f64::from(billionths) / f64::from(BILLION);
+            let calls = counted.len() as u64;
+            bad > 0 && calls >= min_calls && bad as f64 >= share * calls as f64 - 1e-9
+        }
+    }
 }
 
 impl Model {
-    fn period(&mut self) -> &mut Period {
-        self.state.get_or_insert_with(|| Period::Closed(Vec::new()))
+    fn new() -> Self {
+        let calls = Vec::new();
+        Self {
+            period: Period::Closed { since: 0, calls },
+            reopened: Vec::new(),
+        }
     }
 
     fn scheduled(&self, rules: &Rules) -> u64 {
@@ -98,126 +211,190 @@ impl Model {
     }
 
     fn open(&mut self, time: u64, now: i64) {
-        self.state = Some(Period::Open {
+        self.period = Period::Open {
             until: now + i64::try_from(time).unwrap(),
-        });
+        };
     }
 
-    fn close(&mut self) {
+    fn close(&mut self, now: i64) {
         self.reopened.clear();
-        self.state = Some(Period::Closed(Vec::new()));
+        let calls = Vec::new();
+        self.period = Period::Closed { since: now, calls };
     }
 
     /// The place of the probe in its period, or a plain admission.
     fn acquire(&mut self, rules: &Rules, now: i64) -> Result<usize, Why> {
         let lease = i64::try_from(self.scheduled(rules).max(1_000_000_000)).unwrap();
-        match self.period() {
-            Period::Closed(_) => return Ok(0),
+        match &self.period {
+            Period::Closed { .. } | Period::Disabled | Period::MetricsOnly => return Ok(0),
             Period::Forced => return Err(Why::ForcedOpen),
             Period::Open { until } if now < *until => return Err(Why::Open),
             Period::Open { .. } => {
-                self.state = Some(Period::HalfOpen { probes: Vec::new() });
+                let probes = Vec::new();
+                let leases = true;
+                self.period = Period::HalfOpen { probes, leases };
             }
             Period::HalfOpen { .. } => (),
         }
-        let Period::HalfOpen { probes } = self.period() else {
+        let Period::HalfOpen { probes, leases } = &mut self.period else {
             unreachable!()
         };
+        let until = if *leases { now + lease } else { i64::MAX };
         let out = probes.iter().filter(|p| !p.slotless).count();
-        let settled = probes.iter().filter(|p| counts(p.heard)).count();
+        let settled = probes.iter().filter(|p| p.good.is_some()).count();
         let most = (rules.close_after + rules.reopen_after - 1) as usize;
         if out >= rules.concurrent as usize || settled + out >= most {
-            let oldest = probes.iter_mut().find(|p| !p.slotless);
-            match oldest {
+            match probes.iter_mut().find(|p| !p.slotless) {
                 Some(p) if p.leased_until <= now => p.slotless = true,
                 _ => return Err(Why::ProbesBusy),
             }
             for p in probes.iter_mut() {
-                p.leased_until = p.leased_until.max(now + lease);
+                p.leased_until = p.leased_until.max(until);
             }
         }
         probes.push(Probe {
-            leased_until: now + lease,
+            leased_until: until,
             slotless: false,
-            heard: None,
+            good: None,
         });
         Ok(probes.len() - 1)
     }
 
-    fn settle(&mut self, place: usize, heard: Heard, rules: &Rules, now: i64) {
-        match self.period() {
-            Period::Closed(all) => {
-                all.push(heard);
-                let run = all
+    fn settle(&mut self, place: usize, heard: Heard, took: u64, rules: &Rules, now: i64) {
+        let slow = rules
+            .windows
+            .iter()
+            .filter_map(|rule| match rule.bad {
+                Bad::Slow(over) => Some(over),
+                _ => None,
+            })
+            .min();
+        let hint = hint(heard).min(rules.max_hold);
+        match &mut self.period {
+            Period::Closed { since, calls } => {
+                let call = Call {
+                    heard,
+                    took,
+                    at: now,
+                };
+                calls.push(call);
+                let run = calls
                     .iter()
                     .rev()
-                    .take_while(|h| **h != Heard::Success)
-                    .filter(|h| matches!(h, Heard::Failure { .. }))
+                    .take_while(|call| call.heard != Heard::Success)
+                    .filter(|call| is_failure(call.heard))
                     .count();
-                match heard {
-                    Heard::Held { time } => self.open(time.min(rules.max_hold), now),
-                    Heard::Failure { hint } if run >= rules.failures as usize => {
-                        let time = self.scheduled(rules).max(hint.min(rules.max_hold));
-                        self.open(time, now);
-                    }
-                    _ => (),
+                let asked = rules
+                    .windows
+                    .iter()
+                    .any(|r| judged(r.bad, &call) == Some(true))
+                    || is_failure(heard)
+                    || matches!(heard, Heard::RateLimited { .. });
+                let run = rules.failures > 0 && run >= rules.failures as usize;
+                let window = |rule| reached(rule, rules, *since, calls, now);
+                if let Heard::Held { time } = heard {
+                    self.open(time.min(rules.max_hold), now);
+                } else if asked && (run || rules.windows.iter().any(window)) {
+                    self.open(self.scheduled(rules).max(hint), now);
                 }
             }
-            Period::HalfOpen { probes } => {
+            Period::HalfOpen { probes, .. } => {
                 let probe = &mut probes[place];
                 probe.slotless = true;
-                probe.heard = Some(heard);
-                let successes = probes.iter().filter(|p| p.heard == Some(Heard::Success));
-                let successes = successes.count();
-                let failures = probes.iter().filter(|p| counts(p.heard)).count() - successes;
-                match heard {
-                    Heard::Held { time } => {
+                probe.good = match heard {
+                    Heard::Success => Some(slow.is_none_or(|over| took <= over)),
+                    Heard::Lost => slow.map(|_| false),
+                    Heard::Ignored => None,
+                    _ => Some(false),
+                };
+                let good = probe.good;
+                let ended = |good| probes.iter().filter(|p| p.good == Some(good)).count();
+                let (successes, failures) = (ended(true), ended(false));
+                match (heard, good) {
+                    (Heard::Held { time }, _) => {
                         self.grow(rules);
                         self.open(time.min(rules.max_hold), now);
                     }
-                    Heard::Failure { hint } | Heard::RateLimited { hint }
-                        if failures >= rules.reopen_after as usize =>
-                    {
+                    (_, Some(false)) if failures >= rules.reopen_after as usize => {
                         self.grow(rules);
-                        let time = self.scheduled(rules).max(hint.min(rules.max_hold));
-                        self.open(time, now);
+                        self.open(self.scheduled(rules).max(hint), now);
                     }
-                    Heard::Success if successes >= rules.close_after as usize => self.close(),
+                    (_, Some(true)) if successes >= rules.close_after as usize => self.close(now),
                     _ => (),
                 }
             }
+            Period::MetricsOnly | Period::Disabled => (),
             Period::Open { .. } | Period::Forced => unreachable!("no ticket of this period"),
         }
     }
 
-    fn state(&mut self, now: i64) -> State {
-        match self.period() {
-            Period::Closed(_) => State::Closed,
+    fn by_hand(&mut self, step: &Step, rules: &Rules, now: i64) {
+        match step {
+            Step::ForceOpen => self.period = Period::Forced,
+            Step::ForceOpenFor(ms) => self.open(u64::from(*ms) * MS, now),
+            Step::TripByHand => {
+                if self.state(now) == State::HalfOpen {
+                    self.grow(rules);
+                }
+                self.open(self.scheduled(rules), now);
+            }
+            Step::HalfOpen => {
+                if !matches!(self.period, Period::HalfOpen { .. }) {
+                    self.period = Period::HalfOpen {
+                        probes: Vec::new(),
+                        leases: false,
+                    };
+                }
+            }
+            Step::ForceClose if self.state(now) == State::Closed => (),
+            Step::ForceClose | Step::Reset => self.close(now),
+            Step::Disable => self.period = Period::Disabled,
+            Step::MetricsOnly => self.period = Period::MetricsOnly,
+            Step::Acquire | Step::Settle(..) | Step::Move(_) => unreachable!("not by hand"),
+        }
+    }
+
+    fn state(&self, now: i64) -> State {
+        match &self.period {
+            Period::Closed { .. } => State::Closed,
             Period::Open { until } if now < *until => State::Open,
             Period::Open { .. } | Period::HalfOpen { .. } => State::HalfOpen,
             Period::Forced => State::ForcedOpen,
+            Period::Disabled => State::Disabled,
+            Period::MetricsOnly => State::MetricsOnly,
         }
     }
 }
 
-fn counts(heard: Option<Heard>) -> bool {
-    heard.is_some_and(|heard| heard != Heard::Ignored)
+/// Does to a machine what a step says by hand.
+pub(crate) fn by_hand(machine: &mut Machine, step: &Step, now: i64) -> Option<Transition> {
+    match step {
+        Step::ForceOpen => machine.force_open(now),
+        Step::ForceOpenFor(ms) => Some(machine.force_open_for(u64::from(*ms) * MS, now)),
+        Step::TripByHand => Some(machine.trip_by_hand(now, &Chance::fixed(0))),
+        Step::HalfOpen => machine.half_open(now),
+        Step::ForceClose => machine.force_close(now),
+        Step::Reset => Some(machine.reset(now)),
+        Step::Disable => machine.disable(now),
+        Step::MetricsOnly => machine.metrics_only(now),
+        Step::Acquire | Step::Settle(..) | Step::Move(_) => None,
+    }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(8000) })]
 
     #[test]
     fn the_machine_does_what_the_model_does(
         rules in any_rules(),
-        steps in prop::collection::vec(step(), 1..200),
+        steps in prop::collection::vec(any::<u64>(), 1..100),
     ) {
-        let mut bench = Bench::new(rules);
-        let mut model = Model::default();
-        // Tickets that are out, each with its place in the model and whether its period is over.
+        let mut bench = Bench::new(rules.clone());
+        let mut model = Model::new();
+        // Tickets that are out, each with its place in the model.
         let mut out: Vec<(Ticket, usize)> = Vec::new();
         for step in steps {
-            match step {
+            match Step::from(step) {
                 Step::Acquire => {
                     let wanted = model.acquire(&rules, bench.now);
                     match bench.acquire() {
@@ -225,36 +402,28 @@ proptest! {
                         Err(denied) => prop_assert_eq!(Err(denied.why), wanted),
                     }
                 }
-                Step::Settle(i, heard) if !out.is_empty() => {
+                Step::Settle(i, heard, took) if !out.is_empty() => {
                     let (ticket, place) = out.swap_remove(i % out.len());
+                    let took = u64::from(took) * MS;
                     if ticket.generation == bench.machine.generation() {
-                        model.settle(place, heard, &rules, bench.now);
+                        model.settle(place, heard, took, &rules, bench.now);
                     }
-                    bench.settle(ticket, heard);
+                    bench.settle_after(ticket, heard, took);
                 }
                 Step::Settle(..) => (),
-                Step::Forward(ms) => bench.now += i64::from(ms) * 1_000_000,
-                Step::ForceOpen => {
-                    bench.machine.force_open();
-                    model.state = Some(Period::Forced);
-                }
-                Step::ForceClose => {
-                    let closed = matches!(model.period(), Period::Closed(_));
-                    bench.machine.force_close();
-                    if !closed {
-                        model.close();
-                    }
-                }
-                Step::Reset => {
-                    bench.machine.reset();
-                    model.close();
+                // Back only where the windows of the model, which know no order, stay right.
+                Step::Move(ms) if ms < 0 && !rules.windows.is_empty() => (),
+                Step::Move(ms) => bench.now += i64::from(ms) * 1_000_000,
+                by_hand => {
+                    model.by_hand(&by_hand, &rules, bench.now);
+                    super::model::by_hand(&mut bench.machine, &by_hand, bench.now);
                 }
             }
             let view = bench.machine.view(bench.now);
             prop_assert_eq!(view.state, model.state(bench.now));
             prop_assert_eq!(view.reopenings as usize, model.reopened.len());
-            if let Period::Open { until } = model.period() {
-                prop_assert_eq!(bench.machine.settled_state().1.map(|(u, _)| u), Some(*until));
+            if let Period::Open { until } = model.period {
+                prop_assert_eq!(bench.machine.figures().until, Some(until));
             }
         }
     }
