@@ -1,63 +1,138 @@
 //! The incident of the demo, short and fast.
 
-#![allow(clippy::unwrap_used, reason = "a test may")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may")]
 
-use std::time::Duration;
+use std::{
+    process::Command,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use opus_to_gemini::{
-    demo::{Phase, Settings, play},
+    demo::{Figures, Kind, Phase, Played, Settings, play},
     fake::Behaviour,
 };
-use tower_circuit_breaker::State;
 
 fn short() -> Settings {
-    let retry_after = Duration::from_secs(30);
+    let retry_after = Duration::from_secs(20);
     let mut settings = Settings::default();
     settings.speed = 20;
     settings.phases = vec![
-        Phase::new("healthy", Behaviour::Answer, 2),
-        Phase::new("failing", Behaviour::Fail { status: 500 }, 4),
-        Phase::new("hanging", Behaviour::Hang, 4),
-        Phase::new("cut", Behaviour::Cut, 4),
-        Phase::new("reset", Behaviour::Reset, 4),
-        Phase::new("recovered", Behaviour::Answer, 4),
-        Phase::new("throttled", Behaviour::Throttle { retry_after }, 2),
+        Phase::new("healthy", Behaviour::Answer, 6),
+        Phase::new("hang", Behaviour::Hang, 30),
+        Phase::new("errors", Behaviour::Fail { status: 529 }, 12),
+        Phase::new("recovery", Behaviour::Answer, 6),
+        Phase::new("throttled", Behaviour::Throttle { retry_after }, 6),
     ];
     settings
 }
 
-#[tokio::test]
-async fn every_call_of_an_incident_is_answered_and_the_logs_agree() {
-    let mut heard = Vec::new();
-    let incident = play(&short(), |phase| heard.push(phase.clone())).await;
-    let incident = incident.unwrap();
+fn figures(played: &Played) -> Vec<Figures> {
+    let all = played
+        .runs
+        .iter()
+        .map(|run| run.figures(&played.prices).unwrap());
+    all.collect()
+}
 
-    assert_eq!(incident.calls(), 24);
-    assert_eq!(incident.answered(), 24);
-    assert_eq!(incident.sent, incident.arrived);
-    assert_eq!(heard, incident.phases);
-    let served = |name: &str| {
-        let phase = heard.iter().find(|p| p.phase.name == name).unwrap();
-        (phase.by_opus, phase.by_gemini)
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn three_clients_live_through_one_incident_and_the_logs_agree() {
+    let ticks = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&ticks);
+    let settings = short();
+    let played = play(&settings, move |_| {
+        counter.fetch_add(1, Ordering::Relaxed);
+    });
+    let played = played.await.unwrap();
+
+    let kinds: Vec<Kind> = played.runs.iter().map(|run| run.client).collect();
+    assert_eq!(kinds, [Kind::TryOther, Kind::Breaker, Kind::Stack]);
+    assert_eq!(ticks.load(Ordering::Relaxed), 3 * settings.calls());
+    for figures in figures(&played) {
+        assert_eq!(figures.calls, settings.calls());
+        // Gemini answers all the time, and everybody asks it.
+        assert_eq!(figures.answered, figures.calls);
+        assert_eq!(figures.by_opus + figures.by_gemini, figures.calls);
+        assert_eq!(figures.sent, figures.arrived);
+        assert!(figures.abandoned.tokens.input > 0, "the hang was felt");
+    }
+    let [plain, breaker, stack] = &played.runs[..] else {
+        unreachable!()
     };
-    assert_eq!(served("throttled"), (0, 2));
-    assert_eq!(served("failing"), (0, 4));
-    assert_eq!(served("hanging"), (0, 4));
-    let opened = incident.changes.iter().find(|c| c.to == State::Open);
-    assert_eq!(opened.unwrap().target, "opus");
+    assert!(plain.changes.is_empty());
+    for run in [breaker, stack] {
+        assert_eq!(
+            (run.changes[0].target.as_str(), run.changes[0].to.as_str()),
+            ("opus", "open")
+        );
+    }
+    // Every call of the hang costs the first client the whole limit; the stack three, and its
+    // probes.
+    let abandoned =
+        |run: &opus_to_gemini::demo::Run| run.anthropic.iter().filter(|r| r.abandoned()).count();
+    assert!(
+        abandoned(plain) > 2 * abandoned(stack),
+        "{} {}",
+        abandoned(plain),
+        abandoned(stack)
+    );
+
+    // The table is made of what the JSON holds.
+    let json = serde_json::to_string(&played).unwrap();
+    let read: Played = serde_json::from_str(&json).unwrap();
+    assert_eq!(read, played);
+    let table = read.to_string();
+    assert_eq!(table, played.to_string());
+    for line in table.lines().chain(settings.to_string().lines()) {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    for row in [
+        "success",
+        "served by Opus",
+        "first content",
+        "attempts per call",
+        "abandoned",
+    ] {
+        assert!(table.contains(row), "{table}");
+    }
+    assert!(!json.contains("key"), "no key, nor its label");
 }
 
 #[test]
-fn the_demo_fits_a_terminal_and_a_coffee_break() {
+fn the_default_incident_is_over_soon_and_fits_a_terminal() {
     let settings = Settings::default();
-    let calls: usize = settings.phases.iter().map(|p| p.calls).sum();
-    assert_eq!(calls, 60);
-    assert!(settings.duration() < Duration::from_secs(10));
-    for line in settings
-        .to_string()
-        .lines()
-        .chain([opus_to_gemini::demo::HEADER])
-    {
+    let names: Vec<_> = settings.phases.iter().map(|p| p.name.to_string()).collect();
+    assert_eq!(
+        names,
+        ["healthy", "throttled", "hang", "errors", "recovery"]
+    );
+    assert!(settings.lasts() / settings.speed < Duration::from_secs(30));
+    for line in settings.to_string().lines() {
         assert!(line.chars().count() <= 80, "{line}");
     }
+    assert!(settings.to_string().contains("Played 15 times as fast"));
+}
+
+#[test]
+fn the_binary_states_its_speed_and_is_quiet_while_it_plays() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("demo.json");
+    let out = Command::new(env!("CARGO_BIN_EXE_opus-to-gemini"))
+        .args(["demo", "--speed", "60", "--json"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    assert!(out.status.success());
+    assert_eq!(String::from_utf8(out.stderr).unwrap(), "");
+    let said = String::from_utf8(out.stdout).unwrap();
+    assert!(said.contains("Played 60 times as fast"), "{said}");
+    for line in said.lines().filter(|l| !l.contains("demo.json")) {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    let json = std::fs::read(&file).unwrap();
+    let played: Played = serde_json::from_slice(&json).unwrap();
+    assert!(said.contains(&played.to_string()));
 }

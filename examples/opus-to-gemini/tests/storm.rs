@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use opus_to_gemini::{
     chat::{Asked, Chat, ask},
-    config::Config,
+    config::{Config, RetryAfterKind},
     fake::{Behaviour, Did, FAKE_ANTHROPIC_KEY, FAKE_GEMINI_KEY, FakeVendor, Fakes, KeyLabel},
     pipeline::{Pipeline, Upstream},
 };
@@ -83,8 +83,9 @@ async fn a_thousand_calls_get_one_outcome_each_and_all_records_agree() {
     misbehave(&fakes.gemini, &chance);
     let mut config = Config::interactive().at_speed(100);
     config.call.plain_deadline = Some(LIMIT * 10);
-    // So that calls are retried and hop: while both breakers are open, callers in a loop would
-    // spend a thousand calls on refusals.
+    // So that calls are retried and hop: while both breakers are open, or both targets held,
+    // callers in a loop would spend a thousand calls on refusals.
+    config.retry_after.kind = RetryAfterKind::PerCall;
     (config.breaker.failures, config.budget.percent) = (100, 100);
     let pipeline = Pipeline::builder()
         .target(

@@ -65,12 +65,10 @@ impl Queue {
         }
         // Those that come back are older.
         let due = self.back.peek().map(|Reverse((at, _))| *at);
-        if due.is_some_and(|at| at <= now) {
-            if let Some(Reverse((_, line))) = self.back.pop() {
-                if let Some(entry) = self.waiting.remove(&line) {
-                    return Next::Start(Box::new(entry));
-                }
-            }
+        let ripe = due.filter(|at| *at <= now).and_then(|_| self.back.pop());
+        let ripe = ripe.and_then(|Reverse((_, line))| self.waiting.remove(&line));
+        if let Some(entry) = ripe {
+            return Next::Start(Box::new(entry));
         }
         match (self.fresh.pop_front(), due) {
             (Some(entry), _) => Next::Start(Box::new(entry)),

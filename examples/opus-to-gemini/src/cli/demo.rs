@@ -1,27 +1,65 @@
 //! `opus-to-gemini demo`
 
-use std::process::ExitCode;
+use std::{io::IsTerminal, path::PathBuf, process::ExitCode};
 
-use opus_to_gemini::demo::{HEADER, Settings, play};
+use anyhow::Context;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use opus_to_gemini::demo::{Played, Settings, play};
 
-#[derive(Clone, Copy, Debug, Default, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct Args {
     /// Plays so many times as fast as real [default: 15].
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=60))]
     speed: Option<u32>,
+    /// Draws latencies and jitter from another seed [default: 42].
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Writes every report and both vendors' logs, of which the table is made.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
 }
 
 pub(super) async fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut settings = Settings::default();
     settings.speed = args.speed.unwrap_or(settings.speed);
+    settings.seed = args.seed.unwrap_or(settings.seed);
+    println!("{settings}\n");
 
-    println!("{settings}\n\n{HEADER}");
-    let incident = play(&settings, |phase| println!("{phase}")).await?;
-    println!("\n{incident}");
+    let bar = bar(&settings);
+    let ticks = bar.clone();
+    let played = play(&settings, move |tick| {
+        ticks.set_message(tick.phase);
+        ticks.inc(1);
+    })
+    .await?;
+    bar.finish_and_clear();
 
-    let calls: usize = settings.phases.iter().map(|p| p.calls).sum();
-    if incident.answered() < calls {
-        anyhow::bail!("not every call was answered");
+    if let Some(file) = &args.json {
+        write(&played, file)?;
+    }
+    print!("{played}");
+    if let Some(file) = &args.json {
+        println!("\nEvery report and both vendors' logs: {}", file.display());
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn write(played: &Played, file: &PathBuf) -> anyhow::Result<()> {
+    let json = serde_json::to_vec(played)?;
+    std::fs::write(file, json).with_context(|| format!("{} cannot be written", file.display()))
+}
+
+/// On a terminal only.
+fn bar(settings: &Settings) -> ProgressBar {
+    let target = match std::io::stderr().is_terminal() {
+        true => ProgressDrawTarget::stderr(),
+        false => ProgressDrawTarget::hidden(),
+    };
+    let calls = u64::try_from(settings.calls()).unwrap_or(u64::MAX);
+    let bar = ProgressBar::with_draw_target(Some(calls.saturating_mul(3)), target);
+    let shape = "{bar:30} {pos}/{len} calls, {eta} left, {msg}";
+    if let Ok(style) = ProgressStyle::with_template(shape) {
+        bar.set_style(style);
+    }
+    bar
 }

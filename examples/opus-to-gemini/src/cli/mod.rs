@@ -10,6 +10,7 @@ mod verbose;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use tracing::Level;
 
 /// Chat calls to Claude Opus that go on to Gemini when they must.
 #[derive(Debug, Parser)]
@@ -39,8 +40,14 @@ enum Command {
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    verbose::start(args.verbose);
-    match args.command.unwrap_or(Command::Demo(demo::Args::default())) {
+    let command = args.command.unwrap_or(Command::Demo(demo::Args::default()));
+    verbose::start(match (&command, args.verbose) {
+        (_, true) => Level::INFO,
+        // What breaks there is meant to, and is in the table.
+        (Command::Demo(_), false) => Level::ERROR,
+        _ => Level::WARN,
+    });
+    match command {
         Command::Demo(args) => demo::run(&args).await,
         Command::Chat(args) => chat::run(*args).await,
         Command::Batch(args) => batch::run_args(*args).await,

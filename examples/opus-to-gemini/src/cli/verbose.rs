@@ -10,9 +10,8 @@ use tracing_subscriber::{
     Layer, layer::Context, layer::SubscriberExt, registry::Registry, util::SubscriberInitExt,
 };
 
-/// Shows warnings, and with `-v` what leads to them.
-pub(super) fn start(verbose: bool) {
-    let most = if verbose { Level::INFO } else { Level::WARN };
+/// Shows events up to a level.
+pub(super) fn start(most: Level) {
     Registry::default().with(Lines { most }).init();
 }
 

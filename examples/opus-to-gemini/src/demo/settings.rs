@@ -1,23 +1,59 @@
 //! What is played, and how fast.
 
-use std::{ops::RangeInclusive, time::Duration};
+use std::{borrow::Cow, ops::RangeInclusive, time::Duration};
 
-use super::Phase;
+use serde::{Deserialize, Serialize};
+
 use crate::fake::Behaviour;
 
-/// What is played, and how fast.
-#[derive(Clone, Debug)]
+/// One phase of an incident.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Phase {
+    /// Its name.
+    pub name: Cow<'static, str>,
+    /// What Anthropic does.
+    pub behaviour: Behaviour,
+    /// How long.
+    pub lasts: Duration,
+}
+
+impl Phase {
+    /// A phase of so many seconds.
+    pub fn new(name: &'static str, behaviour: Behaviour, seconds: u64) -> Self {
+        Self {
+            name: name.into(),
+            behaviour,
+            lasts: Duration::from_secs(seconds),
+        }
+    }
+
+    /// The behaviour with its times divided.
+    pub(super) fn at_speed(&self, speed: u32) -> Behaviour {
+        match self.behaviour {
+            Behaviour::Throttle { retry_after } => Behaviour::Throttle {
+                retry_after: retry_after / speed.max(1),
+            },
+            other => other,
+        }
+    }
+}
+
+/// What is played, and how fast. All times are as in the incident.
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Settings {
-    /// What Anthropic does, one after the other.
+    /// What Anthropic does, one after the other. Gemini answers all the time.
     pub phases: Vec<Phase>,
     /// The time between two calls.
     pub every: Duration,
-    /// How long Opus takes to answer.
+    /// How long Opus takes to the head of a stream.
     pub opus: RangeInclusive<Duration>,
-    /// How long Gemini takes to answer.
+    /// How long Gemini takes to the head of a stream.
     pub gemini: RangeInclusive<Duration>,
-    /// How long an attempt may take at Opus, and at Gemini.
+    /// How long a stream takes from its head to its end.
+    pub stream: Duration,
+    /// How long an attempt may take to the head at Opus, and at Gemini.
     pub within: (Duration, Duration),
     /// So many times as fast as real.
     pub speed: u32,
@@ -26,10 +62,26 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// How long it takes to play, without the last answers.
-    pub fn duration(&self) -> Duration {
-        let calls = self.phases.iter().map(|phase| phase.calls).sum::<usize>();
-        self.every * u32::try_from(calls).unwrap_or(u32::MAX) / self.speed.max(1)
+    /// How long the incident is.
+    pub fn lasts(&self) -> Duration {
+        self.phases.iter().map(|phase| phase.lasts).sum()
+    }
+
+    /// Calls that are made.
+    pub fn calls(&self) -> usize {
+        let each = self.every.as_millis().max(1);
+        usize::try_from(self.lasts().as_millis() / each).unwrap_or(usize::MAX)
+    }
+
+    /// The phase at a time.
+    pub(super) fn phase_at(&self, at: Duration) -> usize {
+        let mut end = Duration::ZERO;
+        let ends = self.phases.iter().map(|phase| {
+            end += phase.lasts;
+            end
+        });
+        let passed = ends.filter(|end| *end <= at).count();
+        passed.min(self.phases.len().saturating_sub(1))
     }
 }
 
@@ -39,19 +91,43 @@ impl Default for Settings {
         let retry_after = Duration::from_secs(30);
         Self {
             phases: vec![
-                Phase::new("healthy", Behaviour::Answer, 6),
-                Phase::new("throttled", Behaviour::Throttle { retry_after }, 8),
-                Phase::new("failing", Behaviour::Fail { status: 529 }, 10),
-                Phase::new("back", Behaviour::Answer, 12),
-                Phase::new("hanging", Behaviour::Hang, 10),
-                Phase::new("recovered", Behaviour::Answer, 14),
+                Phase::new("healthy", Behaviour::Answer, 30),
+                Phase::new("throttled", Behaviour::Throttle { retry_after }, 60),
+                Phase::new("hang", Behaviour::Hang, 120),
+                Phase::new("errors", Behaviour::Fail { status: 529 }, 60),
+                Phase::new("recovery", Behaviour::Answer, 60),
             ],
-            every: Duration::from_secs(2),
+            every: ms(500),
             opus: ms(1_000)..=ms(2_000),
             gemini: ms(800)..=ms(1_600),
+            stream: ms(1_500),
             within: (Duration::from_secs(8), Duration::from_secs(15)),
             speed: 15,
             seed: 42,
         }
     }
+}
+
+/// What is told of the settings beside the results.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Told {
+    pub(super) speed: u32,
+    pub(super) seed: u64,
+    /// Names and lengths in milliseconds.
+    pub(super) phases: Vec<(String, u64)>,
+}
+
+impl Told {
+    pub(super) fn of(settings: &Settings) -> Self {
+        let phase = |p: &Phase| (p.name.to_string(), millis(p.lasts));
+        Self {
+            speed: settings.speed,
+            seed: settings.seed,
+            phases: settings.phases.iter().map(phase).collect(),
+        }
+    }
+}
+
+pub(super) fn millis(d: Duration) -> u64 {
+    u64::try_from(d.as_millis()).unwrap_or(u64::MAX)
 }

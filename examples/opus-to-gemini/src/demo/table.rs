@@ -1,94 +1,144 @@
 //! What an incident looks like on a terminal of 80 columns.
 
-use std::{fmt, time::Duration};
+use std::fmt::{self, Write};
 
-use super::{Change, Incident, Played, Settings};
+use super::{Change, Figures, Played, Quantiles, Settings, Used, settings::Phase};
+use crate::fake::Behaviour;
 
-/// The line above the phases.
-pub const HEADER: &str =
-    "phase      Anthropic         calls  by Opus  by Gemini  attempts     p50     p99";
-
+/// What is told before it is played.
 impl fmt::Display for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let calls: usize = self.phases.iter().map(|p| p.calls).sum();
         let (opus, gemini) = self.within;
         writeln!(
             f,
-            "{calls} calls, one every {:?}, through an incident at Anthropic.",
+            "An incident at Anthropic, {} s, a call every {:?}, three clients:",
+            self.lasts().as_secs(),
             self.every
         )?;
+        for phase in &self.phases {
+            writeln!(f, "  {phase}")?;
+        }
         writeln!(
             f,
-            "An attempt may take {opus:?} at Opus, {gemini:?} at Gemini."
+            "To the head of a stream an attempt may take {opus:?} at Opus, {gemini:?} at Gemini."
         )?;
+        let seconds = (self.lasts() / self.speed.max(1)).as_secs_f64();
         write!(
             f,
-            "Played {} times as fast, in about {:.0} s; the figures are as in the incident.",
+            "Played {} times as fast (--speed), in about {seconds:.0} s; figures are unscaled.",
             self.speed,
-            self.duration().as_secs_f64()
         )
     }
 }
 
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let does = match self.behaviour {
+            Behaviour::Throttle { retry_after } => format!("429, Retry-After {retry_after:?}"),
+            Behaviour::Fail { status } => status.to_string(),
+            Behaviour::Hang => "takes requests, answers none".into(),
+            Behaviour::Reset => "closes connections".into(),
+            _ => "answers".into(),
+        };
+        write!(f, "{:<10} {:>4} s  {does}", self.name, self.lasts.as_secs())
+    }
+}
+
+/// The table, then the timeline.
 impl fmt::Display for Played {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{:<10} {:<16} {:>6} {:>8} {:>10} {:>9} {:>7} {:>7}",
-            self.phase.name,
-            self.phase.does(),
-            self.calls(),
-            self.by_opus,
-            self.by_gemini,
-            self.attempts,
-            seconds(self.quantile(50)),
-            seconds(self.quantile(99)),
-        )
+        let figures: Result<Vec<Figures>, _> = self
+            .runs
+            .iter()
+            .map(|run| run.figures(&self.prices))
+            .collect();
+        let figures = figures.map_err(|_| fmt::Error)?;
+        let mut head = format!("{:<26}", "");
+        for run in &self.runs {
+            write!(head, "{:>18}", run.client.as_str())?;
+        }
+        writeln!(f, "{head}")?;
+        for (name, cell) in ROWS {
+            let mut line = format!("{name:<26}");
+            for figures in &figures {
+                write!(line, "{:>18}", cell(figures))?;
+            }
+            writeln!(f, "{line}")?;
+        }
+        writeln!(f, "Prices of {}.", self.prices.date)?;
+        for run in &self.runs {
+            writeln!(f, "\nBreakers of {}", run.client.as_str())?;
+            if run.changes.is_empty() {
+                writeln!(f, "  none, or no change")?;
+            }
+            for change in &run.changes {
+                writeln!(f, "{change}")?;
+            }
+        }
+        Ok(())
     }
+}
+
+type Cell = fn(&Figures) -> String;
+
+const ROWS: [(&str, Cell); 16] = [
+    ("calls", |f| f.calls.to_string()),
+    ("success", |f| percent(f.answered, f.calls)),
+    ("served by Opus", |f| f.by_opus.to_string()),
+    ("served by Gemini", |f| f.by_gemini.to_string()),
+    ("latency p50/p95/p99, s", |f| seconds(f.latency)),
+    ("first content", |f| seconds(f.first_content)),
+    ("attempts per call", |f| ratio(f.sent, f.calls)),
+    ("requests sent", |f| f.sent.to_string()),
+    ("requests in the logs", |f| f.arrived.to_string()),
+    ("Opus tokens in/out", |f| tokens(f.opus)),
+    ("Opus cost", |f| cost(f.opus)),
+    ("Gemini tokens in/out", |f| tokens(f.gemini)),
+    ("Gemini cost", |f| cost(f.gemini)),
+    ("abandoned tokens in", |f| {
+        f.abandoned.tokens.input.to_string()
+    }),
+    ("cost of abandoned attempts", |f| cost(f.abandoned)),
+    ("cost in all", |f| {
+        let all = f.opus.cost + f.gemini.cost + f.abandoned.cost;
+        format!("{all:.4}")
+    }),
+];
+
+#[expect(clippy::cast_precision_loss, reason = "counts of a demo")]
+fn ratio(part: usize, whole: usize) -> String {
+    format!("{:.2}", part as f64 / whole.max(1) as f64)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of a demo")]
+fn percent(part: usize, whole: usize) -> String {
+    format!("{:.1} %", 100.0 * part as f64 / whole.max(1) as f64)
+}
+
+fn seconds(q: Quantiles) -> String {
+    let s = |ms: u64| format!("{}.{}", (ms + 50) / 1000, (ms + 50) % 1000 / 100);
+    format!("{} /{:>5} /{:>5}", s(q.p50), s(q.p95), s(q.p99))
+}
+
+fn tokens(used: Used) -> String {
+    format!("{} / {}", used.tokens.input, used.tokens.output)
+}
+
+fn cost(used: Used) -> String {
+    format!("{:.4}", used.cost)
 }
 
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, tenth) = ((self.at + 50) / 1000, (self.at + 50) % 1000 / 100);
         write!(
             f,
-            "{:>8}  {:<7} {:>9} -> {}",
-            seconds(self.at),
-            self.target,
-            self.from.as_str(),
-            self.to
+            "{whole:>6}.{tenth} s  {:<7} {:>9} -> {}",
+            self.target, self.from, self.to
         )?;
-        match self.reason {
+        match &self.reason {
             Some(reason) => write!(f, " ({reason})"),
             None => Ok(()),
         }
     }
-}
-
-/// What is below the phases.
-impl fmt::Display for Incident {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "Breakers")?;
-        for change in &self.changes {
-            writeln!(f, "{change}")?;
-        }
-        if self.changes.is_empty() {
-            writeln!(f, "   no change")?;
-        }
-        writeln!(f)?;
-        writeln!(
-            f,
-            "Requests: {} sent by the records, {} arrived by the vendors' logs.",
-            self.sent, self.arrived
-        )?;
-        write!(
-            f,
-            "Answered: {} of {} calls.",
-            self.answered(),
-            self.calls()
-        )
-    }
-}
-
-fn seconds(d: Duration) -> String {
-    format!("{:.1} s", d.as_secs_f64())
 }

@@ -1,35 +1,56 @@
 //! The changes of breakers over time.
 
-use std::{convert::Infallible, time::Duration};
+use std::{
+    convert::Infallible,
+    mem,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use tokio::time::{Instant, MissedTickBehavior, interval};
-use tower_circuit_breaker::{Breaker, State, TripReason};
+use tower_circuit_breaker::{self as breaker, State};
 use tower_spillway_core::clock;
 
-/// A change of a breaker.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Change {
-    /// When, from the start of the incident; as in the incident, not as played.
-    pub at: Duration,
-    /// Whose breaker.
-    pub target: String,
-    /// What it was in.
-    pub from: State,
-    /// What it is in.
-    pub to: State,
-    /// What opened it.
-    pub reason: Option<TripReason>,
+use super::{Change, settings::millis};
+
+/// Where changes are noted, with the time of the incident.
+#[derive(Clone)]
+pub(super) struct Notes {
+    start: Instant,
+    speed: u32,
+    all: Arc<Mutex<Vec<Change>>>,
+}
+
+impl Notes {
+    pub(super) fn new(start: Instant, speed: u32) -> Self {
+        Self {
+            start,
+            speed,
+            all: Arc::default(),
+        }
+    }
+
+    pub(super) fn note(&self, target: &str, from: &str, to: &str, reason: Option<&str>) {
+        let at = clock::now().saturating_duration_since(self.start);
+        let change = Change {
+            at: millis(at.saturating_mul(self.speed)),
+            target: target.into(),
+            from: from.into(),
+            to: to.into(),
+            reason: reason.map(Into::into),
+        };
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push(change);
+    }
+
+    pub(super) fn take(&self) -> Vec<Change> {
+        mem::take(&mut *self.all.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// Looks at breakers again and again, and notes what changed. Never ends.
-pub(super) async fn watch(
-    breakers: &[Breaker],
-    start: Instant,
-    speed: u32,
-    mut note: impl FnMut(Change),
-) -> Infallible {
-    let mut seen: Vec<State> = breakers.iter().map(Breaker::state).collect();
+pub(super) async fn watch(breakers: &[breaker::Breaker], notes: &Notes) -> Infallible {
+    let mut seen: Vec<State> = breakers.iter().map(breaker::Breaker::state).collect();
     let mut ticks = interval(Duration::from_millis(2));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
@@ -39,17 +60,15 @@ pub(super) async fn watch(
             if now.state == *seen {
                 continue;
             }
-            let at = clock::now().saturating_duration_since(start);
-            note(Change {
-                at: at.saturating_mul(speed),
-                target: breaker
-                    .target()
-                    .map(ToString::to_string)
-                    .unwrap_or_default(),
-                from: std::mem::replace(seen, now.state),
-                to: now.state,
-                reason: now.reason.filter(|_| now.state == State::Open),
-            });
+            let target = breaker.target().map_or("", |target| target.as_str());
+            let from = mem::replace(seen, now.state);
+            let reason = now.reason.filter(|_| now.state == State::Open);
+            notes.note(
+                target,
+                from.as_str(),
+                now.state.as_str(),
+                reason.map(breaker::TripReason::as_str),
+            );
         }
     }
 }

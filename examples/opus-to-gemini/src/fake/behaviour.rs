@@ -29,6 +29,8 @@ pub enum Behaviour {
     Hang,
     /// Takes the request and closes the connection.
     Reset,
+    /// Answers after its latency, but stops halfway through the body and never goes on.
+    Stall,
     /// Answers after its latency, but closes the connection halfway through the body.
     Cut,
 }

@@ -7,6 +7,7 @@ pub(super) struct Chat {
     pub(super) model: String,
     pub(super) answers: u64,
     stream: bool,
+    tells_usage: bool,
     prompt: String,
     prompt_chars: usize,
 }
@@ -77,6 +78,11 @@ impl Chat {
                 .get("stream")
                 .and_then(Value::as_bool)
                 .unwrap_or(false),
+            tells_usage: fields
+                .get("stream_options")
+                .and_then(|options| options.get("include_usage"))
+                .and_then(Value::as_bool)
+                .unwrap_or(false),
             prompt: prompt.map(text_of).unwrap_or_default(),
             prompt_chars: messages.iter().map(|m| text_of(m).chars().count()).sum(),
         })
@@ -108,19 +114,33 @@ impl Chat {
                 })
             })
             .collect();
-        let (asked, told) = (tokens(self.prompt_chars), tokens(says.chars().count()));
         Ok(json!({
             "id": id,
             "object": "chat.completion",
             "created": CREATED,
             "model": self.model,
             "choices": choices,
-            "usage": {
-                "prompt_tokens": asked,
-                "completion_tokens": told,
-                "total_tokens": asked + told,
-            },
+            "usage": self.usage(),
         }))
+    }
+
+    /// Tokens of the prompt.
+    pub(super) fn asked(&self) -> u64 {
+        tokens(self.prompt_chars)
+    }
+
+    /// Tokens of the answer.
+    pub(super) fn told(&self) -> u64 {
+        tokens(self.says().chars().count())
+    }
+
+    fn usage(&self) -> Value {
+        let (asked, told) = (self.asked(), self.told());
+        json!({
+            "prompt_tokens": asked,
+            "completion_tokens": told,
+            "total_tokens": asked + told,
+        })
     }
 
     fn chunks(&self, id: &str, says: &str) -> Vec<Value> {
@@ -142,6 +162,16 @@ impl Chat {
                 .map(|word| chunk(json!({"content": word}), Value::Null)),
         );
         chunks.push(chunk(json!({}), json!("stop")));
+        if self.tells_usage {
+            chunks.push(json!({
+                "id": id,
+                "object": "chat.completion.chunk",
+                "created": CREATED,
+                "model": self.model,
+                "choices": [],
+                "usage": self.usage(),
+            }));
+        }
         chunks
     }
 }
@@ -150,8 +180,8 @@ impl Chat {
 const CREATED: u64 = 1_767_225_600;
 
 /// Four characters a token, as a rule of thumb.
-fn tokens(chars: usize) -> usize {
-    chars / 4 + 1
+fn tokens(chars: usize) -> u64 {
+    u64::try_from(chars / 4 + 1).unwrap_or(u64::MAX)
 }
 
 pub(super) fn role_of(message: &Value) -> Option<&str> {

@@ -137,6 +137,12 @@ impl FakeVendor {
         self.state.script().latency = latency;
     }
 
+    /// How long streamed answers take from their head to their end from now on; they come in even
+    /// pieces. No time at all by default.
+    pub fn set_stream(&self, over: Duration) {
+        self.state.script().stream = over;
+    }
+
     /// Every request so far, in the order of arrival.
     pub fn log(&self) -> Vec<Entry> {
         self.state.log().clone()

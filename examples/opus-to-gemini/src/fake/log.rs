@@ -18,6 +18,10 @@ pub struct Entry {
     pub id: Option<String>,
     /// Its idempotency key, if it brought one.
     pub idempotency_key: Option<String>,
+    /// Tokens of its prompt: what a vendor has worked on, even if nobody waited for the answer.
+    pub input_tokens: u64,
+    /// Tokens of the answer, if a whole one was given.
+    pub output_tokens: u64,
     /// What became of it.
     pub did: Did,
 }
@@ -32,6 +36,8 @@ pub enum Did {
     Answered(u16),
     /// A head with status 200 and half a body.
     Cut,
+    /// The same, and the connection was kept open until the caller went away.
+    Stalled,
     /// The connection was closed without an answer.
     Reset,
     /// The caller went away before there was an answer, or the server was stopped.

@@ -29,12 +29,12 @@
 mod anthropic;
 mod behaviour;
 mod chat;
-mod cut;
 mod gemini;
 mod handle;
 mod log;
 mod pair;
 mod reply;
+mod script;
 mod server;
 mod state;
 mod vendor;

@@ -10,6 +10,8 @@ pub(super) struct Reply {
     pub(super) content_type: &'static str,
     pub(super) headers: Vec<(&'static str, String)>,
     pub(super) body: Bytes,
+    /// The events of a stream, as they come; empty if it is none.
+    pub(super) events: Vec<Bytes>,
 }
 
 impl Reply {
@@ -19,21 +21,23 @@ impl Reply {
             content_type: "application/json",
             headers: Vec::new(),
             body: body.to_string().into(),
+            events: Vec::new(),
         }
     }
 
     /// A stream of server-sent events that ends in the usual marker.
     pub(super) fn events(chunks: &[Value]) -> Self {
-        let mut body = String::new();
-        for chunk in chunks {
-            body.push_str(&format!("data: {chunk}\n\n"));
-        }
-        body.push_str("data: [DONE]\n\n");
+        let mut events: Vec<Bytes> = chunks
+            .iter()
+            .map(|chunk| format!("data: {chunk}\n\n").into())
+            .collect();
+        events.push("data: [DONE]\n\n".into());
         Self {
             status: 200,
             content_type: "text/event-stream",
             headers: Vec::new(),
-            body: body.into(),
+            body: events.concat().into(),
+            events,
         }
     }
 
@@ -52,7 +56,9 @@ impl Reply {
             header::CONTENT_TYPE,
             HeaderValue::from_static(self.content_type),
         );
-        headers.insert(header::CONTENT_LENGTH, self.body.len().into());
+        if self.events.is_empty() {
+            headers.insert(header::CONTENT_LENGTH, self.body.len().into());
+        }
         for (name, value) in &self.headers {
             if let Ok(value) = HeaderValue::from_str(value) {
                 headers.append(*name, value);

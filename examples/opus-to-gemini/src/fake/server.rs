@@ -17,9 +17,9 @@ use tower_spillway_core::BoxError;
 
 use super::{
     behaviour::Behaviour,
-    cut::Cut,
     log::Did,
     reply::Reply,
+    script::Scripted,
     state::{Connected, State, Writing},
 };
 
@@ -92,7 +92,7 @@ async fn respond(
 ) -> Result<Response<AnyBody>, BoxError> {
     let (head, body) = request.into_parts();
     let key = state.whose(&head.headers);
-    let entry = Writing::arrived(state, key.clone(), &head.headers);
+    let mut entry = Writing::arrived(state, key.clone(), &head.headers);
     let body = body.collect().await?.to_bytes();
 
     let checked = state.vendor.check(&head, &key, &body);
@@ -100,10 +100,10 @@ async fn respond(
         Ok(chat) => chat,
         Err(reply) => return Ok(whole(entry, &reply)),
     };
-    entry.model(&chat.model);
+    entry.asks(&chat);
     let (behaviour, latency) = state.turn();
     let reply = match behaviour {
-        Behaviour::Answer | Behaviour::Slow { .. } | Behaviour::Cut => {
+        Behaviour::Answer | Behaviour::Slow { .. } | Behaviour::Cut | Behaviour::Stall => {
             sleep(latency).await;
             state.vendor.answer(&chat)
         }
@@ -117,9 +117,24 @@ async fn respond(
             return Err(io::Error::from(io::ErrorKind::ConnectionReset).into());
         }
     };
-    if behaviour == Behaviour::Cut {
-        entry.did(Did::Cut);
-        return Ok(reply.head(Cut::new(&reply.body).boxed_unsync()));
+    match behaviour {
+        Behaviour::Cut => {
+            entry.did(Did::Cut);
+            return Ok(reply.head(Scripted::cut(&reply.body).boxed_unsync()));
+        }
+        Behaviour::Stall => {
+            entry.will(Did::Stalled);
+            let body = Scripted::stalled(&reply.body, entry);
+            return Ok(reply.head(body.boxed_unsync()));
+        }
+        Behaviour::Answer | Behaviour::Slow { .. } => entry.told(&chat),
+        _ => {}
+    }
+    let over = state.script().stream;
+    if !reply.events.is_empty() && !over.is_zero() {
+        entry.did(Did::Answered(reply.status));
+        let body = Scripted::spread(reply.events.clone(), over);
+        return Ok(reply.head(body.boxed_unsync()));
     }
     Ok(whole(entry, &reply))
 }

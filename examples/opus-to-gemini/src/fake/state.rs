@@ -16,6 +16,7 @@ use tower_spillway_core::{Chance, clock};
 
 use super::{
     behaviour::Behaviour,
+    chat::Chat,
     log::{Did, Entry, KeyLabel},
     vendor::Vendor,
 };
@@ -41,6 +42,7 @@ pub(super) struct Script {
     pub(super) always: Behaviour,
     pub(super) next: VecDeque<Behaviour>,
     pub(super) latency: RangeInclusive<Duration>,
+    pub(super) stream: Duration,
 }
 
 impl State {
@@ -60,6 +62,7 @@ impl State {
                 always: Behaviour::Answer,
                 next: VecDeque::new(),
                 latency,
+                stream: Duration::ZERO,
             }),
             log: Mutex::new(Vec::new()),
         }
@@ -140,6 +143,8 @@ impl Writing {
             model: None,
             id: text("x-attempt-id"),
             idempotency_key: text("idempotency-key"),
+            input_tokens: 0,
+            output_tokens: 0,
             did: Did::Waiting,
         });
         Self {
@@ -150,10 +155,22 @@ impl Writing {
         }
     }
 
-    pub(super) fn model(&self, model: &str) {
+    pub(super) fn asks(&self, chat: &Chat) {
         if let Some(entry) = self.state.log().get_mut(self.index) {
-            entry.model = Some(model.to_owned());
+            entry.model = Some(chat.model.clone());
+            entry.input_tokens = chat.asked();
         }
+    }
+
+    pub(super) fn told(&self, chat: &Chat) {
+        if let Some(entry) = self.state.log().get_mut(self.index) {
+            entry.output_tokens = chat.told();
+        }
+    }
+
+    /// What it will have done once it is dropped.
+    pub(super) fn will(&mut self, did: Did) {
+        self.did = did;
     }
 
     pub(super) fn did(mut self, did: Did) {

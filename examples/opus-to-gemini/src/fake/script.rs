@@ -1,0 +1,106 @@
+//! A body that comes as a script says: in pieces, late, broken off.
+
+use std::{
+    collections::VecDeque,
+    future::Future,
+    io,
+    pin::Pin,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http_body::{Body, Frame};
+use pin_project_lite::pin_project;
+use tokio::time::{Sleep, sleep};
+use tower_spillway_core::BoxError;
+
+use super::state::Writing;
+
+/// One step of a body.
+pub(super) enum Step {
+    Data(Bytes),
+    Wait(Duration),
+    /// An error, at which the server closes the connection.
+    Break,
+    /// Nothing more ever comes.
+    Hang,
+}
+
+pin_project! {
+    /// A body that comes as a script says.
+    pub(super) struct Scripted {
+        steps: VecDeque<Step>,
+        #[pin]
+        pause: Option<Sleep>,
+        // Written to the log when the body ends or is dropped.
+        entry: Option<Writing>,
+    }
+}
+
+/// An error right behind the data would keep the server from writing the data.
+const TO_WRITE: Duration = Duration::from_millis(5);
+
+impl Scripted {
+    fn new(steps: impl IntoIterator<Item = Step>, entry: Option<Writing>) -> Self {
+        Self {
+            steps: steps.into_iter().collect(),
+            pause: None,
+            entry,
+        }
+    }
+
+    /// Half of a body, then a break.
+    pub(super) fn cut(body: &Bytes) -> Self {
+        let half = body.slice(..body.len() / 2);
+        Self::new([Step::Data(half), Step::Wait(TO_WRITE), Step::Break], None)
+    }
+
+    /// Half of a body, then nothing; in the log once the caller has left.
+    pub(super) fn stalled(body: &Bytes, entry: Writing) -> Self {
+        let half = body.slice(..body.len() / 2);
+        Self::new([Step::Data(half), Step::Hang], Some(entry))
+    }
+
+    /// The pieces, spread evenly over a time.
+    pub(super) fn spread(pieces: Vec<Bytes>, over: Duration) -> Self {
+        let gaps = u32::try_from(pieces.len().saturating_sub(1)).unwrap_or(u32::MAX);
+        let gap = over / gaps.max(1);
+        let steps = pieces.into_iter().enumerate().flat_map(|(n, piece)| {
+            let wait = (n > 0).then_some(Step::Wait(gap));
+            wait.into_iter().chain([Step::Data(piece)])
+        });
+        Self::new(steps, None)
+    }
+}
+
+impl Body for Scripted {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let mut this = self.project();
+        loop {
+            if let Some(pause) = this.pause.as_mut().as_pin_mut() {
+                ready!(pause.poll(cx));
+                this.pause.set(None);
+            }
+            match this.steps.pop_front() {
+                Some(Step::Data(data)) => return Poll::Ready(Some(Ok(Frame::data(data)))),
+                Some(Step::Wait(time)) => this.pause.set(Some(sleep(time))),
+                Some(Step::Break) => {
+                    let error = io::Error::from(io::ErrorKind::BrokenPipe);
+                    return Poll::Ready(Some(Err(error.into())));
+                }
+                Some(Step::Hang) => {
+                    this.steps.push_front(Step::Hang);
+                    return Poll::Pending;
+                }
+                None => return Poll::Ready(None),
+            }
+        }
+    }
+}
