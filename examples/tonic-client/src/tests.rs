@@ -1,0 +1,107 @@
+use std::sync::{Arc, Mutex};
+
+use axum::{Router, extract::Request as Incoming};
+use bytes::{BufMut, Bytes, BytesMut};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
+use prost::Message;
+use tonic::Code;
+
+use super::*;
+
+type Fields = &'static [(&'static str, &'static str)];
+
+fn fields(fields: Fields) -> HeaderMap {
+    let field = |(name, value): &(&'static str, &'static str)| {
+        (
+            HeaderName::from_static(name),
+            HeaderValue::from_static(value),
+        )
+    };
+    fields.iter().map(field).collect()
+}
+
+/// A server that ends the first requests with these fields in the head, and then greets.
+async fn serve(first: &'static [Fields]) -> Result<Channel, BoxError> {
+    let turns = Arc::new(Mutex::new(first.iter()));
+    let app = Router::new().fallback(async move |request: Incoming| {
+        let turn = turns.lock().ok().and_then(|mut turns| turns.next());
+        let mut response = http::Response::new(axum::body::Body::empty());
+        match (turn, asked(request).await) {
+            (Some(turn), _) => *response.headers_mut() = fields(turn),
+            (None, Some(asked)) => {
+                let message = format!("Hello {}", asked.name);
+                *response.body_mut() = axum::body::Body::new(reply(&HelloReply { message }));
+            }
+            (None, None) => *response.headers_mut() = fields(&[("grpc-status", "3")]),
+        }
+        let grpc = HeaderValue::from_static("application/grpc");
+        response.headers_mut().insert("content-type", grpc);
+        response
+    });
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    let uri = format!("http://{}", listener.local_addr()?);
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    Ok(Endpoint::from_shared(uri)?.connect_lazy())
+}
+
+async fn asked(request: Incoming) -> Option<HelloRequest> {
+    let body = request.into_body().collect().await.ok()?.to_bytes();
+    HelloRequest::decode(body.get(5..)?).ok()
+}
+
+/// A message and the trailers after it.
+fn reply(reply: &HelloReply) -> impl http_body::Body<Data = Bytes, Error = BoxError> + use<> {
+    let mut message = BytesMut::new();
+    message.put_u8(0);
+    message.put_u32(u32::try_from(reply.encoded_len()).unwrap_or_default());
+    message.put(reply.encode_to_vec().as_slice());
+    let trailers = fields(&[("grpc-status", "0"), ("x-served-by", "trailers")]);
+    let frames = [Frame::data(message.freeze()), Frame::trailers(trailers)];
+    StreamBody::new(tonic::codegen::tokio_stream::iter(frames.map(Ok)))
+}
+
+async fn hello(channel: Channel) -> (Result<Response<HelloReply>, Status>, Report) {
+    let ledger = Ledger::new();
+    let mut request = Request::new(HelloRequest { name: "Ada".into() });
+    request.extensions_mut().insert(ledger.clone());
+    let service = stack(channel).expect("valid");
+    (say_hello(service, request).await, ledger.report())
+}
+
+#[tokio::test]
+async fn it_waits_as_long_as_the_server_pushes_back() -> Result<(), BoxError> {
+    const BUSY: Fields = &[("grpc-status", "14"), ("grpc-retry-pushback-ms", "60")];
+    const EXHAUSTED: Fields = &[("grpc-status", "8")];
+    let (out, report) = hello(serve(&[BUSY, EXHAUSTED]).await?).await;
+    let response = out?;
+    assert_eq!(response.get_ref().message, "Hello Ada");
+    let served_by = response.metadata().get("x-served-by");
+    assert!(
+        served_by.is_some_and(|by| by == "trailers"),
+        "{served_by:?}"
+    );
+    assert_eq!(report.sends(), 3);
+    let waits: Vec<_> = report.attempts.iter().map(|a| a.wait).collect();
+    // The hint, and at most half of it more.
+    let pushed = waits.first().copied().flatten().ok_or("no wait")?;
+    assert!((60..=90).contains(&pushed.as_millis()), "{pushed:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_negative_pushback_and_a_fault_of_the_caller_end_it() -> Result<(), BoxError> {
+    const NEVER: Fields = &[("grpc-status", "14"), ("grpc-retry-pushback-ms", "-1")];
+    const WRONG: Fields = &[("grpc-status", "3"), ("grpc-message", "no")];
+    for (first, code, cause) in [
+        (&[NEVER] as &[_], Code::Unavailable, Cause::ServerForbids),
+        (&[WRONG], Code::InvalidArgument, Cause::CallerFault),
+    ] {
+        let (out, report) = hello(serve(first).await?).await;
+        assert_eq!(out.map_err(|status| status.code()).err(), Some(code));
+        assert_eq!(report.sends(), 1);
+        assert_eq!(report.attempts.first().and_then(|a| a.cause), Some(cause));
+    }
+    Ok(())
+}
