@@ -151,7 +151,7 @@ impl Call {
             reading: &reading,
             start: self.started,
             end,
-        });
+        })?;
         at.history.resend_safe = engine.adapter.resend_safe(request, ResendTerms::default());
         let decision = match by_class(&reading) {
             Some(decision) => decision,

@@ -107,17 +107,15 @@ impl Record {
             call_sends: self.sends,
             call_waited: self.waited,
             unsent: slot.unsent,
-            ..self.beginnings(leg)
         }
     }
 
-    /// The part of a situation that an attempt of any outcome needs.
-    fn beginnings(&self, leg: usize) -> Situation {
+    /// Who is to be told of an attempt on a leg.
+    fn told(&self, leg: usize) -> Told {
         let counted = self.legs.get(leg).is_some_and(|slot| !slot.outer);
-        Situation {
+        Told {
             counted,
             gated: counted && self.scopes(leg).any(|s| !s.gates.is_empty()),
-            ..Situation::default()
         }
     }
 
@@ -180,9 +178,15 @@ pub(crate) struct Situation {
     pub(crate) call_sends: u32,
     pub(crate) call_waited: Duration,
     pub(crate) unsent: u32,
-    /// Whether the outcome is that of an attempt, not of a failover below.
-    pub(crate) counted: bool,
-    pub(crate) gated: bool,
+}
+
+/// Who is to be told of an attempt.
+#[derive(Clone, Copy)]
+pub(super) struct Told {
+    /// It is one, and not the outcome of a failover below.
+    pub(super) counted: bool,
+    /// There are gates to tell.
+    pub(super) gated: bool,
 }
 
 /// The shared part of a ledger.
@@ -280,20 +284,21 @@ impl Shared {
             .unwrap_or_default()
     }
 
-    /// Enters an outcome, and gives the situation after it.
-    pub(super) fn end_attempt(&self, leg: usize, ended: Ended<'_>) -> Situation {
+    /// Enters an outcome, and gives the situation after it; none after a success, where nothing
+    /// is left to decide.
+    pub(super) fn end_attempt(&self, leg: usize, ended: Ended<'_>) -> (Told, Option<Situation>) {
         let mut record = self.lock();
-        let situation = match ended.reading.class() {
-            // Nothing is decided after a success.
-            Class::Success => record.beginnings(leg),
-            _ => record.situation(leg, ended.reading, ended.end),
-        };
+        let told = record.told(leg);
+        let situation = (ended.reading.class() != Class::Success)
+            .then(|| record.situation(leg, ended.reading, ended.end));
         record.enter(leg, ended);
-        Situation {
+        let sends = record.sends;
+        let situation = situation.map(|situation| Situation {
             // Sends of the call, this one included.
-            call_sends: record.sends,
+            call_sends: sends,
             ..situation
-        }
+        });
+        (told, situation)
     }
 
     /// The situation as [`end_attempt`](Self::end_attempt) will give it, nothing entered.

@@ -60,11 +60,14 @@ where
             Class::Refused => self.grants.unsent(),
             class => self.grants.finish(class),
         }
-        let mut at = self.ledger.end_attempt(Ended {
+        let at = self.ledger.end_attempt(Ended {
             reading,
             start: *self.started,
             end,
         });
+        let Some(mut at) = at else {
+            return Decision::Return;
+        };
         *self.next_attempt = at.history.sends.saturating_add(1);
         if let Some(decision) = by_class(reading) {
             return decision;

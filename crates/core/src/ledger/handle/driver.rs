@@ -38,16 +38,14 @@ impl Ledger {
         handle.place.attempt = attempt;
     }
 
-    /// Enters an outcome and tells the gates.
-    pub(crate) fn end_attempt(&self, ended: Ended<'_>) -> Situation {
-        let Some(leg) = self.place.leg else {
-            return Situation::default();
-        };
-        let situation = self.shared.end_attempt(leg, ended);
-        if situation.counted {
+    /// Enters an outcome, tells the gates, and gives the situation after it; none after a success.
+    pub(crate) fn end_attempt(&self, ended: Ended<'_>) -> Option<Situation> {
+        let leg = self.place.leg?;
+        let (told, situation) = self.shared.end_attempt(leg, ended);
+        if told.counted {
             metrics::attempt(self.target(), ended.reading.class());
         }
-        if situation.gated && ended.reading.class() != Class::Refused {
+        if told.gated && ended.reading.class() != Class::Refused {
             let class = ended.reading.class();
             for (gate, first) in self.shared.tell_gates(leg) {
                 if first {
