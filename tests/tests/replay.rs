@@ -356,6 +356,26 @@ async fn a_hop_asks_whether_the_body_is_still_there() {
 }
 
 #[tokio::test]
+async fn an_attempt_that_did_not_touch_the_body_costs_it_nothing() {
+    let nobody = http::Uri::from_static("http://127.0.0.1:1/");
+    let server = Server::start(|_| Act::Answer(answer(200, &[]))).await;
+    let target = |name: &'static str, uri: http::Uri| {
+        Target::new(name, client()).prepare(move |request: &mut Request<ReplayBody<Upload>>| {
+            *request.uri_mut() = uri.clone();
+            Ok(())
+        })
+    };
+    let targets = [target("opus", nobody), target("gemini", server.uri("/"))];
+    let stack = ServiceBuilder::new()
+        .layer(ReplayLayer::up_to(1).unwrap())
+        .service(FailoverService::new(targets).unwrap());
+    let long = Upload::of(&["much ", "longer"]).knowing_its_length(11);
+    let request = request(Method::POST, &http::Uri::from_static("/"), long);
+    assert_eq!(stack.oneshot(request).await.unwrap().status(), 200);
+    assert_eq!(bodies(&server.log()), [b"much longer"]);
+}
+
+#[tokio::test]
 async fn a_body_of_hyper_goes_through() {
     // A proxy: what comes in is hyper's `Incoming`, which cannot be cloned.
     let upstream = failing_once(|| Act::Answer(answer(503, &[]))).await;

@@ -37,6 +37,7 @@ pub struct ReplayBody<B> {
 
 /// What the copies of one body share.
 struct Shared<B> {
+    /// The most that is recorded.
     limit: usize,
     /// Of the body as it came.
     hint: SizeHint,
@@ -81,24 +82,24 @@ where
         let hint = body.size_hint();
         let announced = hint.exact().or(length);
         let least = announced.unwrap_or(hint.lower());
-        let was_empty = body.is_end_stream();
         let too_long = usize::try_from(least).map_or(true, |least| least > limit);
-        let (record, mode) = if was_empty {
-            (Record::Whole(Whole::empty()), Mode::Fresh)
-        } else if too_long {
-            (Record::Gone(TOO_LONG), Mode::Unrecorded(Box::pin(body)))
+        let was_empty = body.is_end_stream();
+        let record = if was_empty {
+            Record::Whole(Whole::empty())
         } else {
-            (Record::Free(Tape::new(body)), Mode::Fresh)
+            Record::Free(Tape::new(body))
         };
         Self {
             shared: Arc::new(Shared {
-                limit,
+                // What will not fit is not begun. Until it is touched it can still go elsewhere: to
+                // the next target after a refusal.
+                limit: if too_long { 0 } else { limit },
                 hint,
                 announced,
                 was_empty,
                 record: Mutex::new(record),
             }),
-            mode,
+            mode: Mode::Fresh,
             at: 0,
             yielded: 0,
         }

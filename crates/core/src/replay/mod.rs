@@ -14,7 +14,8 @@
 //!
 //! At most [64 KiB](DEFAULT_LIMIT) are kept, or what [`ReplayLayer::up_to`] says. A body that
 //! turns out longer loses its record and is sent on to its end; one whose size hint or
-//! `Content-Length` says so from the start is never recorded.
+//! `Content-Length` says so from the start is never recorded, and can still be sent elsewhere after
+//! an attempt that did not touch it: a refusal, a connection that was not made.
 //!
 //! # When a request is sent again
 //!

@@ -4,7 +4,7 @@ use http::{Method, Response};
 use tower::{Layer, ServiceBuilder, ServiceExt, limit::ConcurrencyLimitLayer};
 use tower_service::Service;
 use tower_spillway_core::{
-    BoxError, Carried, Limits, Reading, RetryLayer,
+    BoxError, Carried, Limits, Reading, ReplayLayer, RetryLayer,
     attempt_timeout::AttemptTimeoutLayer,
     call::CallLayer,
     classify::ClassifyLayer,
@@ -57,6 +57,23 @@ async fn each_layer_alone() {
     exercise(AttemptTimeoutLayer::to_head(SECOND)).await;
     exercise(AttemptTimeoutLayer::to_head(SECOND).and_last_byte(Some(SECOND))).await;
     exercise(ClassifyLayer::new(no_reading)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn replay() {
+    let probe = ReadyProbeLayer::new();
+    let upstream = Script::from_fn(|n, _| answer(if n % 2 == 1 { 503 } else { 200 }, &[]));
+    let client = ServiceBuilder::new()
+        .layer(ReplayLayer::new())
+        .layer(RetryLayer::new(retry(SECOND)))
+        .layer(probe.clone())
+        .service(upstream.clone());
+    for _ in 0..3 {
+        let response = call(&client, request(Method::GET)).await.unwrap();
+        assert_eq!(response.status(), 200);
+    }
+    assert_eq!(upstream.calls(), 6);
+    assert_eq!(probe.reserved(), 0);
 }
 
 #[tokio::test(start_paused = true)]
