@@ -29,7 +29,7 @@ use tokio::time::Instant;
 use tower::{ServiceExt, service_fn};
 use tower_layer::Layer;
 use tower_spillway::{
-    circuit_breaker::{BreakerConfig, State},
+    circuit_breaker::{BreakerConfig, Rule, State},
     core::{
         Gate, NotReplayable, ReplayableBody,
         clock::Wall,
@@ -84,7 +84,7 @@ fn quiet() -> JitterBackoffLayer {
 
 fn breaker(failures: u32) -> CircuitBreakerLayer {
     let config = BreakerConfig::new()
-        .failures(failures)
+        .rules([Rule::run(failures)])
         .open_time(5 * SECOND)
         .jitter(0.0);
     CircuitBreakerLayer::with_config(config).unwrap()
