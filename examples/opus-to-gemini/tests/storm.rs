@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use opus_to_gemini::{
     chat::{Asked, Chat, ask},
-    config::{Config, RetryAfterKind},
+    config::{BreakerKind, Config, RetryAfterKind},
     fake::{Behaviour, Did, FAKE_ANTHROPIC_KEY, FAKE_GEMINI_KEY, FakeVendor, Fakes, KeyLabel},
     pipeline::{Pipeline, Upstream},
 };
@@ -86,6 +86,7 @@ async fn a_thousand_calls_get_one_outcome_each_and_all_records_agree() {
     // So that calls are retried and hop: while both breakers are open, or both targets held,
     // callers in a loop would spend a thousand calls on refusals.
     config.retry_after.kind = RetryAfterKind::PerCall;
+    config.breaker.kind = BreakerKind::Consecutive;
     (config.breaker.failures, config.budget.percent) = (100, 100);
     let pipeline = Pipeline::builder()
         .target(

@@ -192,6 +192,22 @@ fn breaker(breaker: &Breaker, path: &[&str]) -> Result<(), Wrong> {
         "be at least open",
     )?;
     ensure(
+        (1..=10_000).contains(&breaker.of_last),
+        &at("of_last"),
+        "be from 1 to 10000",
+    )?;
+    ensure(
+        (1..=breaker.of_last).contains(&breaker.bad),
+        &at("bad"),
+        "be from 1 to of_last",
+    )?;
+    ensure(breaker.within >= 10 * MS, &at("within"), "be at least 10ms")?;
+    ensure(
+        breaker.probe_every >= MS,
+        &at("probe_every"),
+        "be at least 1ms",
+    )?;
+    ensure(
         breaker.close_after >= 1,
         &at("close_after"),
         "be at least 1",

@@ -43,7 +43,7 @@ pub use self::{
     types::{
         Backoff, BackoffKind, Batch, Breaker, BreakerKind, Budget, BudgetKind, Call, Config,
         Failover, FailoverKind, IdempotencyKey, IdempotencyKeyKind, InFlight, InFlightKind, Pool,
-        PriceOf, Prices, Profile, RetryAfter, RetryAfterKind, Takes, Target, Timeout, TimeoutKind,
-        Verdict, VerdictKind,
+        PriceOf, Prices, Probes, Profile, RetryAfter, RetryAfterKind, Takes, Target, Timeout,
+        TimeoutKind, Verdict, VerdictKind,
     },
 };

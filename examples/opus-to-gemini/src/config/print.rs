@@ -217,15 +217,21 @@ impl Config {
 
 impl Breaker {
     fn write(&self, page: &mut Page<'_, '_>, article: &str) -> fmt::Result {
-        page.head(self.enabled, self.kind.as_str(), "consecutive")?;
+        page.head(self.enabled, self.kind.as_str(), "or: consecutive")?;
         page.set("failures", self.failures, &format!("in a row; {article}"))?;
+        page.set("bad", self.bad, "or so many, with ..._or_of_last")?;
+        page.set("of_last", self.of_last, "of the last calls")?;
+        page.set("within", time(self.within), "none of them older")?;
         page.set(
             "open",
             time(self.open),
             "at first; article: 30s, 60s for Gemini",
         )?;
         page.set("max_open", time(self.max_open), "it doubles up to this")?;
-        page.set("close_after", self.close_after, "probes in a row")?;
+        page.set("close_after", self.close_after, "probes of users in a row")?;
+        page.set("ramp", time(self.ramp), "then a rising share so long")?;
+        page.set("probes", quoted(self.probes.as_str()), "own, users")?;
+        page.set("probe_every", time(self.probe_every), "if own")?;
         page.set(
             "abandoned_after",
             time(self.abandoned_after),

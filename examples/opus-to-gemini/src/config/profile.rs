@@ -8,8 +8,8 @@ use tower_spillway_llm::{Price, PriceTable, Vendor};
 use super::{
     Backoff, BackoffKind, Batch, Breaker, BreakerKind, Budget, BudgetKind, Call, Config, Failover,
     FailoverKind, IdempotencyKey, IdempotencyKeyKind, InFlight, InFlightKind, Pool, PriceOf,
-    Prices, Profile, RetryAfter, RetryAfterKind, Takes, Target, Timeout, TimeoutKind, Verdict,
-    VerdictKind,
+    Prices, Probes, Profile, RetryAfter, RetryAfterKind, Takes, Target, Timeout, TimeoutKind,
+    Verdict, VerdictKind,
 };
 
 const fn secs(secs: u64) -> Duration {
@@ -65,7 +65,12 @@ impl Config {
                 longest_wait: secs(60),
                 max_hold: secs(300),
             },
-            breaker: breaker(3, 10),
+            breaker: Breaker {
+                kind: BreakerKind::ConsecutiveOrOfLast,
+                ramp: secs(10),
+                probes: Probes::Own,
+                ..breaker(3, 10)
+            },
             verdict: Verdict {
                 enabled: true,
                 kind: VerdictKind::Vendor,
@@ -131,9 +136,15 @@ fn breaker(failures: u32, open: u64) -> Breaker {
         enabled: true,
         kind: BreakerKind::Consecutive,
         failures,
+        bad: 6,
+        of_last: 20,
+        within: secs(60),
         open: secs(open),
         max_open: secs(60),
         close_after: 2,
+        ramp: Duration::ZERO,
+        probes: Probes::Users,
+        probe_every: secs(2),
         abandoned_after: secs(5),
     }
 }

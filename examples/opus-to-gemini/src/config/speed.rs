@@ -36,6 +36,10 @@ impl Config {
             breaker.open /= by;
             breaker.max_open /= by;
             breaker.abandoned_after /= by;
+            breaker.ramp /= by;
+            breaker.probe_every /= by;
+            // The least that a breaker looks back on.
+            breaker.within = (breaker.within / by).max(Duration::from_millis(10));
         };
         breaker(&mut self.breaker);
         for target in self.targets.values_mut() {

@@ -233,8 +233,22 @@ kind! {
     /// What opens a breaker.
     BreakerKind {
         /// Failures in a row.
-        #[default]
         Consecutive = "consecutive",
+        /// Failures in a row, or so many of the last calls.
+        #[default]
+        ConsecutiveOrOfLast = "consecutive_or_of_last",
+    }
+}
+
+kind! {
+    /// Whose calls find out whether a target is back.
+    Probes {
+        /// Small ones of the pipeline's own, so that no user waits for one; where they are
+        /// spawned, see [`Pipeline::probes`](crate::pipeline::Pipeline::probes).
+        #[default]
+        Own = "own",
+        /// Those of users.
+        Users = "users",
     }
 }
 
@@ -248,6 +262,13 @@ pub struct Breaker {
     pub kind: BreakerKind,
     /// So many failures in a row.
     pub failures: u32,
+    /// So many failures among the last [`of_last`](Self::of_last) calls.
+    pub bad: u32,
+    /// How many calls are looked back on.
+    pub of_last: u32,
+    /// None of them older than this.
+    #[serde(with = "super::duration")]
+    pub within: Duration,
     /// How long it stays open the first time.
     #[serde(with = "super::duration")]
     pub open: Duration,
@@ -256,6 +277,14 @@ pub struct Breaker {
     pub max_open: Duration,
     /// So many probes in a row close it.
     pub close_after: u32,
+    /// For so long after that only a rising share of calls is admitted; `"0s"` for none.
+    #[serde(with = "super::duration")]
+    pub ramp: Duration,
+    /// Whose calls find out whether the target is back.
+    pub probes: Probes,
+    /// How often one of the pipeline's own does.
+    #[serde(with = "super::duration")]
+    pub probe_every: Duration,
     /// An attempt that the deadline cuts off counts as a failure once it took this long.
     #[serde(with = "super::duration")]
     pub abandoned_after: Duration,

@@ -21,6 +21,8 @@ pub struct Figures {
     pub sent: usize,
     /// Requests that arrived, by the logs of both vendors.
     pub arrived: usize,
+    /// Of these the pipeline's own probes, which belong to no call.
+    pub probes: usize,
     /// To the last byte or the error, of all calls.
     pub latency: Quantiles,
     /// To the head of the stream, of answered calls.
@@ -92,6 +94,7 @@ impl Run {
             by_gemini: by("gemini"),
             sent: self.calls.iter().map(sent).sum(),
             arrived: both().count(),
+            probes: both().filter(|r| r.id.is_none()).count(),
             latency: Quantiles::of(self.calls.iter().map(|call| call.latency)),
             first_content: Quantiles::of(self.calls.iter().filter_map(|c| c.first_content)),
             opus: used(self.anthropic.iter().filter(|r| !r.abandoned()), &prices),

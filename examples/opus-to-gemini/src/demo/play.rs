@@ -81,13 +81,18 @@ async fn run(kind: Kind, settings: &Settings, on_tick: OnTick) -> Result<Run, De
     let client = Client::new(kind, settings, &fakes, &jitter, &notes)?;
     let calls = calls(&client, settings, start, on_tick);
     let calls = async { tokio::join!(calls, phases(&fakes.anthropic, settings, start)).0 };
-    let mut calls = match &client {
-        Client::Article(_) => calls.await,
-        Client::Stack(pipeline) => tokio::select! {
-            calls = calls => calls,
-            never = timeline::watch(pipeline.breakers(), &notes) => match never {},
-        },
-    };
+    // What the stack does beside calls: it ends with this run.
+    let mut beside = JoinSet::new();
+    if let Client::Stack(pipeline) = &client {
+        for breaker in pipeline.breakers() {
+            beside.spawn(timeline::listen(breaker.clone(), notes.clone()));
+        }
+        for probing in pipeline.probes() {
+            beside.spawn(probing);
+        }
+    }
+    let mut calls = calls.await;
+    beside.shutdown().await;
     calls.sort_by_key(|call| call.number);
     drop(client);
     let (anthropic, gemini) = (log(&fakes.anthropic, speed), log(&fakes.gemini, speed));

@@ -97,7 +97,7 @@ impl Default for Settings {
                 Phase::new("errors", Behaviour::Fail { status: 529 }, 60),
                 Phase::new("recovery", Behaviour::Answer, 60),
             ],
-            every: ms(500),
+            every: ms(1_000),
             opus: ms(1_000)..=ms(2_000),
             gemini: ms(800)..=ms(1_600),
             stream: ms(1_500),

@@ -81,7 +81,7 @@ impl fmt::Display for Played {
 
 type Cell = fn(&Figures) -> String;
 
-const ROWS: [(&str, Cell); 16] = [
+const ROWS: [(&str, Cell); 17] = [
     ("calls", |f| f.calls.to_string()),
     ("success", |f| percent(f.answered, f.calls)),
     ("served by Opus", |f| f.by_opus.to_string()),
@@ -91,6 +91,7 @@ const ROWS: [(&str, Cell); 16] = [
     ("attempts per call", |f| ratio(f.sent, f.calls)),
     ("requests sent", |f| f.sent.to_string()),
     ("requests in the logs", |f| f.arrived.to_string()),
+    ("of these probes", |f| f.probes.to_string()),
     ("Opus tokens in/out", |f| tokens(f.opus)),
     ("Opus cost", |f| cost(f.opus)),
     ("Gemini tokens in/out", |f| tokens(f.gemini)),

@@ -1,14 +1,12 @@
 //! The changes of breakers over time.
 
 use std::{
-    convert::Infallible,
     mem,
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
 };
 
-use tokio::time::{Instant, MissedTickBehavior, interval};
-use tower_circuit_breaker::{self as breaker, State};
+use tokio::time::Instant;
+use tower_circuit_breaker::{Breaker, State, TripReason};
 use tower_spillway_core::clock;
 
 use super::{Change, settings::millis};
@@ -48,27 +46,19 @@ impl Notes {
     }
 }
 
-/// Looks at breakers again and again, and notes what changed. Never ends.
-pub(super) async fn watch(breakers: &[breaker::Breaker], notes: &Notes) -> Infallible {
-    let mut seen: Vec<State> = breakers.iter().map(breaker::Breaker::state).collect();
-    let mut ticks = interval(Duration::from_millis(2));
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    loop {
-        ticks.tick().await;
-        for (breaker, seen) in breakers.iter().zip(&mut seen) {
-            let now = breaker.snapshot();
-            if now.state == *seen {
-                continue;
-            }
-            let target = breaker.target().map_or("", |target| target.as_str());
-            let from = mem::replace(seen, now.state);
-            let reason = now.reason.filter(|_| now.state == State::Open);
-            notes.note(
-                target,
-                from.as_str(),
-                now.state.as_str(),
-                reason.map(breaker::TripReason::as_str),
-            );
-        }
+/// Notes what a breaker does, until it is gone.
+pub(super) async fn listen(breaker: Breaker, notes: Notes) {
+    // The handle would keep it.
+    let mut events = breaker.events(64);
+    drop(breaker);
+    while let Some(event) = events.next().await {
+        let target = event.target.as_ref().map_or("", |target| target.as_str());
+        let reason = event.reason.filter(|_| event.to == State::Open);
+        notes.note(
+            target,
+            event.from.as_str(),
+            event.to.as_str(),
+            reason.map(TripReason::as_str),
+        );
     }
 }

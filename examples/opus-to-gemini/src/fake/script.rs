@@ -62,8 +62,11 @@ impl Scripted {
         Self::new([Step::Data(half), Step::Hang], Some(entry))
     }
 
-    /// The pieces, spread evenly over a time.
-    pub(super) fn spread(pieces: Vec<Bytes>, over: Duration) -> Self {
+    /// The pieces, spread evenly over a time; several at once where it is too short for each.
+    pub(super) fn spread(pieces: &[Bytes], over: Duration) -> Self {
+        let most = usize::try_from(over.as_millis() / LEAST.as_millis()).unwrap_or(usize::MAX);
+        let at_once = pieces.len().div_ceil(most.max(1)).max(1);
+        let pieces: Vec<Bytes> = pieces.chunks(at_once).map(|p| p.concat().into()).collect();
         let gaps = u32::try_from(pieces.len().saturating_sub(1)).unwrap_or(u32::MAX);
         let gap = over / gaps.max(1);
         let steps = pieces.into_iter().enumerate().flat_map(|(n, piece)| {
@@ -73,6 +76,9 @@ impl Scripted {
         Self::new(steps, None)
     }
 }
+
+/// Timers are no finer than a millisecond, and a demo on a faster clock has many of them.
+const LEAST: Duration = Duration::from_millis(10);
 
 impl Body for Scripted {
     type Data = Bytes;

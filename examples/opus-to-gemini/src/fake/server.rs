@@ -133,7 +133,7 @@ async fn respond(
     let over = state.script().stream;
     if !reply.events.is_empty() && !over.is_zero() {
         entry.did(Did::Answered(reply.status));
-        let body = Scripted::spread(reply.events.clone(), over);
+        let body = Scripted::spread(&reply.events, over);
         return Ok(reply.head(body.boxed_unsync()));
     }
     Ok(whole(entry, &reply))

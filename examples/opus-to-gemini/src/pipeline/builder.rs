@@ -14,6 +14,8 @@ use tower_spillway_core::{BoxError, Chance, Failure, Gate, Policy, Reading};
 use super::{
     error::BuildError,
     own::Own,
+    prepare::Fit,
+    probe::Probe,
     secret::Secrets,
     service::Pipeline,
     stack::{ChatRequest, ChatResponse, Layers},
@@ -133,10 +135,18 @@ impl Builder {
         let layers = Layers::new(&self.config, &self.chance, self.own)?;
         let mut breakers = Vec::new();
         let mut targets = Vec::new();
+        let mut probes = Vec::new();
         for (index, upstream) in upstreams.iter().enumerate() {
             let later = upstreams.get(index.saturating_add(1)..).unwrap_or_default();
+            let fit = Fit::new(upstream, self.config.attempt_timeout.enabled)?;
+            let below = layers.below(upstream, later)?;
             let breaker = layers.breaker(upstream)?;
-            targets.push(layers.target(upstream, later, breaker.clone())?);
+            if let Some(breaker) = &breaker {
+                let config = upstream.target.breaker.as_ref();
+                let config = config.unwrap_or(&self.config.breaker);
+                probes.extend(Probe::new(upstream, config, breaker, &below, &fit)?);
+            }
+            targets.push(layers.target(upstream, fit, below, breaker.clone()));
             breakers.extend(breaker);
         }
         let failover =
@@ -147,6 +157,7 @@ impl Builder {
             plain,
             streaming,
             breakers: breakers.into(),
+            probes: probes.into(),
             budget: layers.ratio_budget().cloned(),
             secrets,
         })

@@ -1,6 +1,6 @@
 //! What can be wrong with a pipeline before its first call.
 
-use tower_spillway_core::InvalidConfig;
+use tower_spillway_core::{BoxError, InvalidConfig};
 
 use crate::config::ConfigError;
 
@@ -50,6 +50,9 @@ pub enum BuildError {
         /// Which target.
         target: String,
     },
+    /// No request to probe a target with.
+    #[error("no probe can be made")]
+    Probe(#[source] BoxError),
     /// No TLS.
     #[error("TLS could not be set up")]
     Tls(#[from] rustls::Error),

@@ -21,6 +21,7 @@ mod fresh;
 mod own;
 mod policies;
 mod prepare;
+mod probe;
 mod secret;
 mod service;
 mod slots;
@@ -31,6 +32,7 @@ mod whole;
 pub use self::{
     builder::Builder,
     error::BuildError,
+    probe::Probing,
     service::Pipeline,
     stack::{AnswerBody, ChatRequest, ChatResponse},
     upstream::Upstream,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tower::util::Either;
-use tower_circuit_breaker::{Breaker, BreakerConfig};
+use tower_circuit_breaker::{Breaker, BreakerConfig, Rule};
 use tower_jitter_backoff::{Constant, Exponential, JitterBackoff, Schedule};
 use tower_retry_after::{
     Holding, RetryAfter, RetryAfterLayer,
@@ -15,7 +15,7 @@ use tower_spillway_core::{
 };
 
 use super::{own::AnyPolicy, stack::ChatResponse};
-use crate::config::{self, BackoffKind, RetryAfterKind};
+use crate::config::{self, BackoffKind, BreakerKind, RetryAfterKind};
 
 /// Has no opinion: what a policy that is not enabled says.
 struct Silent;
@@ -87,8 +87,13 @@ pub(super) fn breaker(
     if !config.enabled {
         return Ok(None);
     }
+    let mut rules = vec![Rule::run(config.failures)];
+    if config.kind == BreakerKind::ConsecutiveOrOfLast {
+        rules.push(Rule::number_of_last(config.bad, config.of_last).within(config.within));
+    }
     let settings = BreakerConfig::new()
-        .failures(config.failures)
+        .rules(rules)
+        .ramp(config.ramp)
         .open_time(config.open)
         .max_open_time(config.max_open)
         .close_after(config.close_after)

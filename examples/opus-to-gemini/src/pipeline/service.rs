@@ -18,6 +18,7 @@ use super::{
     builder::Builder,
     error::BuildError,
     prepare::wants_stream,
+    probe::{Probe, Probing},
     secret::Secrets,
     stack::{ChatRequest, ChatResponse, Stack},
     upstream::Upstream,
@@ -39,6 +40,7 @@ pub struct Pipeline {
     pub(super) plain: Stack,
     pub(super) streaming: Stack,
     pub(super) breakers: Arc<[Breaker]>,
+    pub(super) probes: Arc<[Probe]>,
     pub(super) budget: Option<RatioBudget>,
     pub(super) secrets: Secrets,
 }
@@ -97,6 +99,16 @@ impl Pipeline {
     /// The breakers of all targets that have one, in their order.
     pub fn breakers(&self) -> &[Breaker] {
         &self.breakers
+    }
+
+    /// Futures that find out whether targets are back, for the user to spawn: see
+    /// [`probe_with`](Breaker::probe_with). Without them users' calls do.
+    ///
+    /// Each holds on to its target, so it is to be aborted when the pipeline goes. There is none
+    /// for a target whose file says `probes = "users"`.
+    pub fn probes(&self) -> impl Iterator<Item = Probing> + use<> {
+        let started: Vec<_> = self.probes.iter().filter_map(Probe::start).collect();
+        started.into_iter()
     }
 
     /// The budget of all retries; `None` if there is none, or one of the user's own.

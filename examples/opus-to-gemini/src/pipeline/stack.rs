@@ -102,49 +102,35 @@ impl Layers {
         policies::breaker(&upstream.name, config, &self.chance)
     }
 
-    /// A target of the failover, with its own stack.
+    /// A target of the failover, around what is [below](Self::below) its breaker.
     pub(super) fn target(
         &self,
         upstream: &Upstream,
-        later: &[Upstream],
+        fit: Fit,
+        below: Stack,
         breaker: Option<Breaker>,
-    ) -> Result<Target<Stack, ChatRequest>, BuildError> {
-        let fit = Fit::new(upstream, self.config.attempt_timeout.enabled)?;
-        let leg = self.leg(upstream, later, breaker.clone())?;
+    ) -> Target<Stack, ChatRequest> {
+        let leg = self.leg(below, breaker.clone());
         let failover = &self.config.failover;
         let (hold, name) = (self.hold.clone(), TargetName::from(upstream.name.as_str()));
-        Ok(Target::new(upstream.name.as_str(), leg)
+        Target::new(upstream.name.as_str(), leg)
             .model(upstream.target.model.as_str())
             .prepare(move |request| fit.apply(request))
             .usable_if(move || {
                 let state = breaker.as_ref().map(Breaker::state);
-                let open = matches!(state, Some(State::Open | State::ForcedOpen));
+                let open = state.is_some_and(State::is_refusing);
                 let held = || hold.as_ref().and_then(|hold| hold.retry_in(name.clone()));
                 !open && held().is_none()
             })
             // A chat changes nothing at the vendor: asked twice, it costs twice.
             .retry_ambiguous(true)
             .sends_while_others(failover.sends_while_others)
-            .patience(failover.patience))
+            .patience(failover.patience)
     }
 
-    /// What is between the failover and a target.
-    fn leg(
-        &self,
-        upstream: &Upstream,
-        later: &[Upstream],
-        breaker: Option<Breaker>,
-    ) -> Result<Stack, BuildError> {
-        let (client, pool) = self.client()?;
-        let takes = upstream.takes();
-        let larger = later.iter().any(|l| l.takes().larger_context_than(&takes));
-        let verdict = VendorVerdictLayer::with_rules(upstream.reads(self.config.verdict.enabled))
-            .larger_context_elsewhere(larger);
+    /// What is between the failover and a target's breaker, that included.
+    fn leg(&self, below: Stack, breaker: Option<Breaker>) -> Stack {
         let breaker = breaker.map(|breaker| CircuitBreakerLayer::new().with_breaker(breaker));
-        let hop_rule = self.own.hop_rule.clone().map(|rule| {
-            ClassifyLayer::new(move |out: Result<&ChatResponse, Failure<'_>>| rule(out))
-        });
-        let in_flight = self.in_flight(upstream)?;
         let limits = Limits {
             max_attempts: Some(self.config.failover.sends),
             longest_hint: Some(self.config.retry_after.longest_wait),
@@ -154,17 +140,36 @@ impl Layers {
             .layer(RetryLayer::new(Arc::clone(&self.backoff)).limits(limits))
             .layer(self.retry_after.clone())
             .layer(option_layer(breaker))
+            .service(below);
+        BoxCloneSyncService::new(leg)
+    }
+
+    /// What is below a target's breaker: what its own probes go through too.
+    pub(super) fn below(
+        &self,
+        upstream: &Upstream,
+        later: &[Upstream],
+    ) -> Result<Stack, BuildError> {
+        let (client, pool) = self.client()?;
+        let takes = upstream.takes();
+        let larger = later.iter().any(|l| l.takes().larger_context_than(&takes));
+        let verdict = VendorVerdictLayer::with_rules(upstream.reads(self.config.verdict.enabled))
+            .larger_context_elsewhere(larger);
+        let hop_rule = self.own.hop_rule.clone().map(|rule| {
+            ClassifyLayer::new(move |out: Result<&ChatResponse, Failure<'_>>| rule(out))
+        });
+        let below = ServiceBuilder::new()
             .layer(option_layer(hop_rule))
             .map_response(|response: Response<_>| response.map(BodyExt::boxed_unsync))
             .layer(verdict)
-            .layer(in_flight)
+            .layer(self.in_flight(upstream)?)
             .layer(FreshLayer { pool })
             // The limits come with the request: they are the target's.
             .layer(AttemptTimeoutLayer::new(AttemptLimits::default()))
             .layer(WholeAnswerLayer)
             .map_request(stamp)
             .service(client);
-        Ok(BoxCloneSyncService::new(leg))
+        Ok(BoxCloneSyncService::new(below))
     }
 
     fn in_flight(&self, upstream: &Upstream) -> Result<InFlightLayer, InvalidConfig> {
