@@ -84,6 +84,11 @@ pub async fn timed<T>(future: impl Future<Output = T>) -> (T, Duration) {
 
 /// The warnings that are logged while a future runs.
 pub async fn warnings(future: impl Future<Output = ()>) -> Vec<String> {
+    logged(tracing::Level::WARN, future).await
+}
+
+/// The events of a level and above that are logged while a future runs, one a line.
+pub async fn logged(level: tracing::Level, future: impl Future<Output = ()>) -> Vec<String> {
     use std::{io::Write, sync::Arc, sync::Mutex};
     use tracing::instrument::WithSubscriber;
 
@@ -102,7 +107,7 @@ pub async fn warnings(future: impl Future<Output = ()>) -> Vec<String> {
     let lines = Lines::default();
     let writer = lines.clone();
     let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::WARN)
+        .with_max_level(level)
         .with_ansi(false)
         .with_writer(move || writer.clone())
         .finish();
