@@ -94,8 +94,8 @@ async fn src_ewma_black_hole() {
     assert!(a.calls() <= 20, "{} sends to A", a.calls());
 }
 
-/// Every switch says why: in the report, and in an event that names both targets. The counter
-/// `spillway.hops` is tested with the crate that counts, in `crates/failover/tests/metrics.rs`.
+/// Every switch says why: in the report, and in an event that names both targets. (The counter of
+/// hops is tested where it counts, in `crates/failover`.)
 #[tokio::test(start_paused = true)]
 async fn no_reason_for_fallback() {
     let (a, b) = (always(429, &[]), always(200, &[]));
@@ -110,7 +110,10 @@ async fn no_reason_for_fallback() {
         );
     })
     .await;
-    let hops: Vec<_> = events.iter().filter(|e| e.contains("next target")).collect();
+    let hops: Vec<_> = events
+        .iter()
+        .filter(|e| e.contains("next target"))
+        .collect();
     assert_eq!(hops.len(), 1, "{events:?}");
     for said in [
         r#"spillway.from="A""#,
@@ -153,8 +156,8 @@ async fn tpm_charged_to_wrong_target() {
 }
 
 /// An answer that hides whether the work was done: a `POST` is sent once and the record says why,
-/// unless somebody said that it may be done twice. What is sent again in spite of the doubt is
-/// counted, as `spillway.possible_duplicates`.
+/// unless somebody said that it may be done twice. (What is sent again in doubt is counted as
+/// `spillway.possible_duplicates`: tested in `crates/core`.)
 #[tokio::test(start_paused = true)]
 async fn post_502_may_be_billed() {
     let run = async |status: u16, request: Req, terms: fn(Target<_, _>) -> Target<_, _>| {

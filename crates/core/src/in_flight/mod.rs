@@ -42,6 +42,15 @@
 //! # }
 //! ```
 //!
+//! # HTTP/2
+//!
+//! A client such as hyper-util's sends all requests to an origin over one connection. Above the
+//! number of streams that the server allows on it (100 is common) requests wait inside the client,
+//! where the time limit of an attempt runs: what times out was never sent, and the breaker hears of
+//! a failure that is not the target's. A bound at that number, outside the time limit, moves the
+//! wait to here. Where more than that is to be out at once, share the load among several clients,
+//! each with a connection, and a layer and a bound of its own.
+//!
 //! # Clone
 //!
 //! Clones of a layer and of its services share the permits. As a breaker does, a layer keeps permits
