@@ -5,6 +5,7 @@
 //! |---|---|---|---|
 //! | `spillway.attempts` | counter | `target`, `class` | attempts that ended, by [`Class`]; of `refused` ones nothing was sent |
 //! | `spillway.retries` | counter | `target`, `cause` | retries that were decided and granted, by what led to them: `throttled`, `transient`, `timed_out`, or `held` (refused here, to be asked again) |
+//! | `spillway.possible_duplicates` | counter | `target` | those retries that follow an outcome after which the server may have done the work: each may be done, and billed, twice |
 //! | `spillway.stops` | counter | `target`, `cause` | legs that ended in something else than a success and were not sent again, by [`Cause`] |
 //!
 //! `target` is the name of the target below a failover, else empty. It is the only label that comes
@@ -48,6 +49,9 @@ mod emit {
             class => class.as_str(),
         };
         counter!("spillway.retries", labels(target, "cause", cause)).increment(1);
+        if after.class() != Class::Refused && !after.is_unprocessed() {
+            counter!("spillway.possible_duplicates", vec![label(target)]).increment(1);
+        }
     }
 
     pub(crate) fn stop(target: Option<&TargetName>, cause: Cause) {
@@ -55,11 +59,14 @@ mod emit {
     }
 
     fn labels(target: Option<&TargetName>, key: &'static str, value: &'static str) -> Vec<Label> {
-        let target = match target {
+        vec![label(target), Label::from_static_parts(key, value)]
+    }
+
+    fn label(target: Option<&TargetName>) -> Label {
+        match target {
             Some(target) => Label::new("target", target.shared()),
             None => Label::from_static_parts("target", ""),
-        };
-        vec![target, Label::from_static_parts(key, value)]
+        }
     }
 }
 

@@ -96,6 +96,8 @@ fn attempts_retries_and_stops_of_one_call() {
             ("spillway.retries{target=,cause=throttled}", 1),
             ("spillway.retries{target=,cause=timed_out}", 1),
             ("spillway.retries{target=,cause=transient}", 1),
+            // After the 429 it is known that nothing was done.
+            ("spillway.possible_duplicates{target=}", 2),
             ("spillway.stops{target=,cause=attempts_exhausted}", 1),
         ])
     );
