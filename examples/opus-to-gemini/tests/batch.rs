@@ -1,6 +1,7 @@
 //! A file of prompts through an outage, and through kills.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may")]
+#![allow(clippy::disallowed_methods, reason = "no runtime waits for a child")]
 
 use std::{
     collections::BTreeMap,
