@@ -2,22 +2,28 @@
 //!
 //! # Overview
 //!
-//! - **Closed**: calls pass. A run of failures ([`BreakerConfig::failures`], 5) opens the breaker.
-//! - **Open**: calls are refused at once with a typed [`Refused`] that says when to come back;
-//!   the inner service is not asked. The open time is 5 s, doubles each time that probes fail, to
-//!   60 s at most, and up to a fifth of it is added.
+//! - **Closed**: calls pass. The first [`Rule`] that is reached opens the breaker; unless others are
+//!   set: five failures in a row, or half of at least 20 calls in 30 s.
+//! - **Open**: calls are refused at once with a typed [`Refused`] that says when to come back and
+//!   which rule it was; the inner service is not asked. The open time is 5 s, doubles each time
+//!   that probes fail, to 60 s at most, and up to a fifth of it is added.
 //! - **Half-open**: when the open time is over the next calls pass as probes, one at a time and
-//!   never more than the verdict needs. Two successes close it, one failure reopens it.
+//!   never more than the verdict needs. Two successes close it, one failure reopens it. With
+//!   [`Breaker::probe_with`] no user's call is a probe. After closing
+//!   [`BreakerConfig::ramp`] lets calls back little by little.
 //!
 //! What an outcome counts as is its [`Class`]:
 //!
-//! | class | in a run | as a probe |
-//! |---|---|---|
-//! | Success | ends it | success |
-//! | Transient | failure | failure |
-//! | Throttled | leaves it | failure |
-//! | TargetDown | opens at once (`held`) | reopens at once |
-//! | NotHere, CallerFault, Refused, Cancelled | leaves it | gives its slot back |
+//! | class | in a run | in a share or number | as a probe |
+//! |---|---|---|---|
+//! | Success | ends it | call | success |
+//! | Transient | failure | failed call | failure |
+//! | Throttled | leaves it | failed call | failure |
+//! | TargetDown | opens at once (`held`) | | reopens at once |
+//! | NotHere, CallerFault, Refused, Cancelled | leaves it | no call | gives its slot back |
+//!
+//! Where a rule asks for slow calls ([`Rule::slow`], [`Rule::brownout`]), a slow success counts in
+//! it, and a slow probe is a failed one.
 //!
 //! TargetDown holds the breaker open for as long as its hint says, at most
 //! [`max_hold`](BreakerConfig::max_hold); so does a vendor's hint above
@@ -68,8 +74,16 @@
 //! two targets has two breakers, and `layer()` called twice for one target has one.
 //! [`CircuitBreakerLayer::breaker`] gives the [`Breaker`] handle of a target,
 //! [`CircuitBreakerLayer::with_breaker`] shares a state on purpose. Without a failover there is
-//! one state, [`CircuitBreakerLayer::unnamed_breaker`]. A layer knows 1024 targets; when none of
-//! them is idle further ones share one state.
+//! one state, [`CircuitBreakerLayer::unnamed_breaker`]. [`CircuitBreakerLayer::keyed`] keeps one
+//! for each key of a request instead. A layer knows 1024 targets or keys; when none of them is
+//! closed and idle further ones share one state.
+//!
+//! # By hand, and to hear of it
+//!
+//! A [`Breaker`] opens, closes, is switched off or only counts, as its user says; a [`Control`]
+//! does so to many. [`BreakerConfig::on_event`] calls a function with each change of state and
+//! [`Breaker::events`] queues them for another task: in order, with the counts that caused them.
+//! [`Breaker::permit`] guards what is no tower service.
 //!
 //! # Readiness
 //!
@@ -83,11 +97,34 @@
 //!
 //! A call whose future is dropped is neither a failure nor a success; a probe gives its slot back
 //! at once. If a layer above says that the call's deadline cut it off, it is a failure once it was
-//! under way for longer than [`BreakerConfig::abandoned_after`]; one that lost to a hedge is not
-//! heard. A call that panics is a failure.
+//! under way for longer than [`BreakerConfig::abandoned_after`]; one that lost to a hedge is a slow
+//! result, where a rule asks for those. A call that panics is a failure.
 //!
 //! A probe that hangs keeps its slot for the open time, at least 1 s; then one more may enter, and
 //! whichever ends is heard.
+//!
+//! # Cost
+//!
+//! A clean call allocates nothing and takes no lock: a success is counted apart, in counters that
+//! threads share as little as they can, and told to the rules when something fails or is slow. A
+//! refusal while open is a few loads. The clock is read when a call ends, and when it begins if a
+//! rule asks for slow calls; a driver above shares both readings. With a [`Rule::run`] alone it is
+//! not read at all.
+//!
+//! # Metrics
+//!
+//! With the feature `metrics` (off by default), through the facade of that name:
+//!
+//! | name | kind | labels | what |
+//! |---|---|---|---|
+//! | `spillway.breaker.state` | gauge | `target` | 0 closed, 1 half-open, 2 open, 3 forced open, -1 only counting, -2 disabled |
+//! | `spillway.breaker.transitions` | counter | `target`, `from`, `to`, `reason` | changes of [`State`]; `reason` is a [`TripReason`] or empty |
+//! | `spillway.breaker.refusals` | counter | `target`, `refusal`, `reason` | calls that were refused, by [`Refusal`] |
+//! | `spillway.breaker.probes` | counter | `target`, `outcome` | probes of a [`Prober`]: `good`, `bad` |
+//!
+//! `target` is empty for calls that name none, and for keys of requests, which are shown nowhere
+//! (and have no gauge). An open breaker that nobody calls stays open in the gauge when its time is
+//! over: it becomes half-open with the next call.
 //!
 //! [`Class`]: tower_spillway_core::Class
 

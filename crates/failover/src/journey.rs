@@ -299,6 +299,11 @@ where
     fn hop(&mut self, class: Class, cause: Option<&'static str>) {
         let from = self.index;
         self.index = self.index.saturating_add(1);
+        #[cfg(feature = "metrics")]
+        if let (Some(from), Some(to)) = (self.fleet.specs.get(from), self.target()) {
+            let from = from.plan.target.as_str();
+            crate::figures::hop(from, to, cause.unwrap_or(class.as_str()));
+        }
         tracing::info!(
             spillway.from = self.fleet.specs.get(from).map(|s| s.plan.target.as_str()),
             spillway.to = self.target(),

@@ -71,8 +71,21 @@
 //!
 //! Clones share the targets. A clone is not ready until it was polled; polling always gives ready,
 //! since a primary that is not must not keep the call from the next target.
+//!
+//! # Metrics
+//!
+//! With the feature `metrics` (off by default), through the facade of that name:
+//!
+//! | name | kind | labels |
+//! |---|---|---|
+//! | `spillway.failover.hops` | counter | `from`, `to`: targets; `cause`: why the leg ended ([`Cause`]), else the class of its outcome ([`Class`]) |
+//!
+//! [`Cause`]: tower_spillway_core::Cause
+//! [`Class`]: tower_spillway_core::Class
 
 mod error;
+#[cfg(feature = "metrics")]
+mod figures;
 mod fleet;
 mod future;
 mod journey;

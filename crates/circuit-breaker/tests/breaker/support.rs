@@ -24,6 +24,10 @@ fn classify(out: Result<&Reading, Failure<'_>>) -> Reading {
     }
 }
 
+pub(crate) fn adapter() -> Adapter {
+    Plain(classify)
+}
+
 /// Three failures open it for 5 s.
 pub(crate) fn config() -> BreakerConfig {
     BreakerConfig::new()
