@@ -9,6 +9,8 @@ use std::{
 use pin_project_lite::pin_project;
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use crate::clock;
+
 pin_project! {
     /// Sleeps until a time. The sleep is made when it is first polled: a call that is answered at
     /// once makes none.
@@ -24,6 +26,11 @@ impl Timer {
     /// Over at this time; never without one.
     pub(crate) fn new(at: Option<Instant>) -> Self {
         Self { at, sleep: None }
+    }
+
+    /// Whether its time has passed, for what is not waited for.
+    pub(crate) fn is_past(&self) -> bool {
+        self.at.is_some_and(|at| clock::now() > at)
     }
 }
 

@@ -57,7 +57,14 @@ where
         if *this.done {
             return Poll::Ready(None);
         }
-        if let Poll::Ready(frame) = this.inner.poll_frame(cx) {
+        if let Poll::Ready(frame) = this.inner.as_mut().poll_frame(cx) {
+            // A body that always has more would never be waited for, and so never be late. The end
+            // may come late, if the caller reads late.
+            if matches!(frame, Some(Ok(_))) && this.timer.is_past() && !this.inner.is_end_stream() {
+                *this.done = true;
+                let error = TimedOut::new(TimeLimit::LastByte, *this.limit);
+                return Poll::Ready(Some(Err(error.into())));
+            }
             *this.done = !matches!(frame, Some(Ok(_)));
             if *this.done {
                 this.timer.set(Timer::new(None));

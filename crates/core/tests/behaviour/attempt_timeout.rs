@@ -2,7 +2,7 @@
 
 use std::{
     convert::Infallible,
-    pin::Pin,
+    pin::{Pin, pin},
     task::{Context, Poll},
     time::Duration,
 };
@@ -14,7 +14,7 @@ use http_body_util::BodyExt;
 use tokio::time::{Instant, Interval, interval_at};
 use tower::{Layer, ServiceBuilder};
 use tower_spillway_core::{
-    Carried, Class, Ledger, RetryLayer, TimeLimit, TimedOut,
+    BoxError, Carried, Class, Ledger, RetryLayer, TimeLimit, TimedOut,
     attempt_timeout::{AttemptLimits, AttemptTimeoutLayer},
     call::CallLayer,
     testing::script::{Script, Step},
@@ -196,4 +196,38 @@ async fn size_hints_pass_through() {
     assert_eq!(body.size_hint().exact(), Some(13));
     assert!(!body.is_end_stream());
     assert_eq!(text(body).await, "body of a 200");
+}
+
+/// A body that always has more.
+struct Endless;
+
+impl http_body::Body for Endless {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b".")))))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_always_has_more_is_cut_all_the_same() {
+    let client = AttemptTimeoutLayer::to_head(SECOND)
+        .and_last_byte(Some(4 * SECOND))
+        .layer(Script::always(Step::answer_with(|| Response::new(Endless))));
+    let out = call(&client, request(Method::GET)).await.unwrap();
+    let mut body = pin!(out.into_body());
+    for _ in 0..=4 {
+        assert!(body.frame().await.unwrap().is_ok());
+        tokio::time::advance(SECOND).await;
+    }
+    let error = body.frame().await.unwrap().unwrap_err();
+    assert_eq!(
+        timed_out(&*error),
+        Some(TimedOut::new(TimeLimit::LastByte, 4 * SECOND))
+    );
+    assert!(body.frame().await.is_none());
 }
