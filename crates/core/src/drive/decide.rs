@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use crate::{
-    Cause, Class, Limits, Reading, Verdict, error::NotReplayable, hint::Hint, ledger::Situation,
+    Cause, Class, Limits, Reading, Verdict,
+    error::NotReplayable,
+    hint::Hint,
+    ledger::{Situation, Total},
 };
 
 /// A held layer may be asked again this often without a send.
@@ -72,8 +75,9 @@ pub(super) fn after_failure(
         return Decision::Stop(Cause::MayHaveBeenProcessed);
     }
     let asked = reading.hint().and_then(Hint::after);
-    let both = at.leg.merge(at.call);
-    let longest = both.longest_hint.unwrap_or(Limits::DEFAULT_LONGEST_HINT);
+    let around = at.around.iter().map(|target| target.limits);
+    let all = around.fold(at.leg.merge(at.call), Limits::merge);
+    let longest = all.longest_hint.unwrap_or(Limits::DEFAULT_LONGEST_HINT);
     if asked.is_some_and(|asked| asked > longest) {
         return Decision::Stop(Cause::HintTooLong);
     }
@@ -92,7 +96,8 @@ pub(super) fn after_failure(
         .call
         .max_attempts
         .is_some_and(|most| at.call_sends >= most);
-    if at.history.sends >= most || call_done {
+    let target_done = at.around.iter().any(Total::is_spent);
+    if at.history.sends >= most || call_done || target_done {
         return Decision::Stop(Cause::AttemptsExhausted);
     }
     fits(at, after)
@@ -108,6 +113,10 @@ fn fits(at: &Situation, after: Duration) -> Decision {
     };
     if over(at.history.waited, at.leg.max_total_wait)
         || over(at.call_waited, at.call.max_total_wait)
+        || at
+            .around
+            .iter()
+            .any(|t| over(t.waited, t.limits.max_total_wait))
     {
         return Decision::Stop(Cause::BudgetDenied {
             waited: at.call_waited,

@@ -5,6 +5,7 @@ mod settle;
 use std::{
     fmt,
     future::Future,
+    mem,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
@@ -65,16 +66,8 @@ pin_project! {
             // What is below first: it may read in the ledger why it is dropped. Then in the order of
             // an outcome: the reservation, the attempt, the leg.
             this.state.set(State::Done);
-            let now = clock::now();
             this.grants.release();
-            if *this.in_flight {
-                this.ledger.end_attempt(Ended {
-                    reading: &Reading::new(Class::Cancelled),
-                    start: *this.started,
-                    end: now,
-                });
-            }
-            this.ledger.leave_gates(now);
+            cancel(this.ledger, this.in_flight.then_some(*this.started));
         }
     }
 }
@@ -127,7 +120,13 @@ where
             // Even where one send is all that is allowed: an attempt that is refused unsent is none.
             spare = copy(adapter, &request);
         }
+        let unwinding = Unwinding {
+            ledger: &ledger,
+            driver,
+            started: now,
+        };
         let call = ledger.during(now, || inner.call(request));
+        mem::forget(unwinding);
         Self {
             inner,
             engine,
@@ -145,6 +144,34 @@ where
             state: State::Calling { call },
         }
     }
+}
+
+/// Settles what is open if the first `call` panics: there is no future yet that could.
+struct Unwinding<'l> {
+    ledger: &'l Ledger,
+    driver: bool,
+    started: Instant,
+}
+
+impl Drop for Unwinding<'_> {
+    fn drop(&mut self) {
+        if self.driver {
+            cancel(self.ledger, Some(self.started));
+        }
+    }
+}
+
+/// The leg is over without an outcome; neither is there one of the attempt that is out.
+fn cancel(ledger: &Ledger, out_since: Option<Instant>) {
+    let now = clock::now();
+    if let Some(start) = out_since {
+        ledger.end_attempt(Ended {
+            reading: &Reading::new(Class::Cancelled),
+            start,
+            end: now,
+        });
+    }
+    ledger.leave_gates(now);
 }
 
 /// Marks the request in place: a driver is above, and this is its attempt of that number.
@@ -181,9 +208,12 @@ where
                 StateProj::Calling { call } => {
                     let (polled, ended) = clock::ending(|| call.poll(cx));
                     let Poll::Ready(out) = polled else {
-                        // Not refused at once, so it is under way; what was held would only pin
-                        // the connection that it may need.
-                        *this.held = None;
+                        // Not refused at once, so it is under way; a response that was held would
+                        // only pin the connection that it may need. An error pins nothing, and is
+                        // still better than a refusal that comes later.
+                        if matches!(this.held, Some(Ok(_))) {
+                            *this.held = None;
+                        }
                         return Poll::Pending;
                     };
                     let out = out.map_err(Into::into);
@@ -205,25 +235,34 @@ where
                         deadline: this.ledger.deadline().map(sleep_until),
                     }
                 }
-                StateProj::Readying { deadline } => {
-                    let failed = match this.inner.poll_ready(cx) {
-                        Poll::Ready(Ok(())) => None,
-                        Poll::Ready(Err(e)) => Some((e.into(), Cause::NotReady)),
+                StateProj::Readying { mut deadline } => {
+                    let readied = match this.inner.poll_ready(cx) {
+                        Poll::Ready(readied) => Some(readied),
                         Poll::Pending => {
-                            ready!(past(deadline, cx));
-                            let opened = this.ledger.opened_at();
-                            let limit = clock::now().saturating_duration_since(opened);
-                            let error = TimedOut::new(TimeLimit::Call, limit);
-                            Some((error.into(), Cause::DeadlineWouldPass))
+                            ready!(past(deadline.as_mut(), cx));
+                            None
                         }
                     };
-                    let sent = match failed {
-                        None => this.resend().ok_or((
+                    let now = clock::now();
+                    // Asked also where it is ready: a machine that slept, or a runtime that was
+                    // late, wakes this long after the deadline, and nobody waits any more.
+                    let over = deadline.as_ref().as_pin_ref().map(|sleep| sleep.deadline());
+                    let in_time = over.is_none_or(|deadline| now < deadline);
+                    let ready = match readied.filter(|_| in_time) {
+                        Some(readied) => readied.map_err(|e| (e.into(), Cause::NotReady)),
+                        None => {
+                            let limit = now.saturating_duration_since(this.ledger.opened_at());
+                            let error = TimedOut::new(TimeLimit::Call, limit);
+                            Err((error.into(), Cause::DeadlineWouldPass))
+                        }
+                    };
+                    let sent = match ready {
+                        Ok(()) => this.resend(now).ok_or((
                             // Unreachable: a wait is decided only with a copy in hand.
                             BoxError::from("no copy of the request"),
                             Cause::NotReplayable,
                         )),
-                        Some(failed) => Err(failed),
+                        Err(failed) => Err(failed),
                     };
                     match sent {
                         Ok(call) => State::Calling { call },

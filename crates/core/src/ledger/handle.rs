@@ -193,9 +193,11 @@ impl Ledger {
     pub fn longest_wait(&self) -> Duration {
         let record = self.shared.lock();
         let leg = self.place.leg.and_then(|leg| record.legs.get(leg));
-        let limits = leg.map_or(record.scope.limits, |leg| {
+        let own = leg.map_or(record.scope.limits, |leg| {
             leg.scope.limits.merge(record.scope.limits)
         });
+        let around = record.lineage(self.place.leg).map(|leg| leg.total.limits);
+        let limits = around.fold(own, Limits::merge);
         limits.longest_hint.unwrap_or(Limits::DEFAULT_LONGEST_HINT)
     }
 
@@ -221,7 +223,14 @@ impl Ledger {
             .leg
             .and_then(|leg| record.legs.get_mut(leg))
             .filter(|leg| leg.plan.is_some());
-        let scope = of_target.map_or(&mut record.scope, |leg| &mut leg.scope);
+        let scope = match of_target {
+            Some(leg) => {
+                // A failover below opens further legs, which know nothing of this one's own.
+                leg.total.limits = leg.total.limits.merge(limits);
+                &mut leg.scope
+            }
+            None => &mut record.scope,
+        };
         scope.limits = scope.limits.merge(limits);
     }
 
@@ -351,9 +360,23 @@ impl Ledger {
         self.shared.lock().first_content = Some(now);
     }
 
-    /// Whether the call's own limits allow one more send.
+    /// Whether something was really sent on this leg, or on the legs below it.
+    pub fn was_sent(&self) -> bool {
+        let record = self.shared.lock();
+        let leg = self.place.leg.and_then(|leg| record.legs.get(leg));
+        leg.is_some_and(|leg| leg.total.sends > 0)
+    }
+
+    /// Whether the limits of the call, and of the targets that this is a part of, allow one more
+    /// send.
     pub fn may_send(&self) -> bool {
         let record = self.shared.lock();
+        if record
+            .lineage(self.place.leg)
+            .any(|leg| leg.total.is_spent())
+        {
+            return false;
+        }
         record
             .scope
             .limits

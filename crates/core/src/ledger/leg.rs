@@ -120,6 +120,21 @@ impl Scope {
     }
 }
 
+/// All that was sent on a leg and on the legs below it, and the limits over that.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Total {
+    pub(crate) limits: Limits,
+    pub(crate) sends: u32,
+    pub(crate) waited: Duration,
+}
+
+impl Total {
+    pub(crate) fn is_spent(&self) -> bool {
+        let most = self.limits.max_attempts;
+        most.is_some_and(|most| self.sends >= most)
+    }
+}
+
 /// How the outcomes on a leg ran so far.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Counts {
@@ -174,6 +189,7 @@ pub(super) struct Leg {
     /// Gates that layers below the driver entered: the driver leaves them.
     pub(super) guests: SmallVec<[Arc<dyn Gate>; 1]>,
     pub(super) counts: Counts,
+    pub(super) total: Total,
     pub(super) waited: Duration,
     pub(super) unsent: u32,
     pub(super) advice: Option<Verdict>,
@@ -194,6 +210,7 @@ impl Leg {
             scope: Scope::default(),
             guests: SmallVec::new(),
             counts: Counts::default(),
+            total: Total::default(),
             waited: Duration::ZERO,
             unsent: 0,
             advice: None,

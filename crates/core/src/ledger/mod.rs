@@ -29,4 +29,7 @@ pub use self::{
     record::Abandoned,
     report::{Attempt, Fallback, Report},
 };
-pub(crate) use self::{leg::Ended, record::Situation};
+pub(crate) use self::{
+    leg::{Ended, Total},
+    record::Situation,
+};

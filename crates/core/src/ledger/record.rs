@@ -9,7 +9,7 @@ use std::{
 use smallvec::SmallVec;
 use tokio::time::Instant;
 
-use super::leg::{Ended, Leg, LegPlan, Scope, asks_for_wait};
+use super::leg::{Ended, Leg, LegPlan, Scope, Total, asks_for_wait};
 use crate::{
     Cause, Class, History, Limits, NotReplayable, Reading, ResendTerms, Verdict, gate::Gate,
 };
@@ -78,15 +78,16 @@ impl Record {
             return Situation::default();
         };
         let (counts, streak) = slot.counts.after(reading);
-        let outlook = slot
-            .plan
-            .as_ref()
-            .map(|plan| Outlook {
-                patience: plan.patience,
-                sends: plan.sends_while_others,
-                plan: Some(Arc::clone(plan)),
-            })
-            .unwrap_or_default();
+        let plans = self.lineage(Some(leg)).filter_map(|leg| leg.plan.as_ref());
+        let outlook = Outlook {
+            patience: plans.clone().map(|p| p.patience).min().unwrap_or_default(),
+            sends: plans
+                .clone()
+                .map(|p| p.sends_while_others)
+                .min()
+                .unwrap_or_default(),
+            plans: plans.cloned().collect(),
+        };
         Situation {
             history: History {
                 sends: counts.sends,
@@ -103,6 +104,7 @@ impl Record {
             outlook,
             advice: slot.advice,
             leg: slot.scope.limits,
+            around: SmallVec::new(),
             call: self.scope.limits,
             call_sends: self.sends,
             call_waited: self.waited,
@@ -120,9 +122,18 @@ impl Record {
     }
 
     /// A leg and the legs around it, from the inside out.
-    fn lineage(&self, leg: Option<usize>) -> impl Iterator<Item = &Leg> {
+    pub(super) fn lineage(&self, leg: Option<usize>) -> impl Iterator<Item = &Leg> + Clone {
         let inner = leg.and_then(|leg| self.legs.get(leg));
         std::iter::successors(inner, |leg| self.legs.get(leg.parent?))
+    }
+
+    /// The same, to change.
+    fn lineage_mut(&mut self, leg: usize, mut change: impl FnMut(&mut Leg)) {
+        let mut inner = Some(leg);
+        while let Some(slot) = inner.and_then(|leg| self.legs.get_mut(leg)) {
+            change(slot);
+            inner = slot.parent;
+        }
     }
 
     /// What holds for a leg: its own scope, those of the legs around it, and that of the call.
@@ -149,10 +160,11 @@ impl Record {
     }
 }
 
-/// Where else the call could go.
+/// Where else the call could go: from this leg, and from those around it where a failover is a
+/// target of another.
 #[derive(Clone, Default)]
 pub(crate) struct Outlook {
-    plan: Option<Arc<LegPlan>>,
+    plans: SmallVec<[Arc<LegPlan>; 1]>,
     pub(crate) patience: Duration,
     pub(crate) sends: u32,
 }
@@ -160,10 +172,8 @@ pub(crate) struct Outlook {
 impl Outlook {
     /// Asks the targets; never under the lock, since they run a user's function.
     pub(crate) fn more_targets(&self) -> bool {
-        self.plan
-            .as_ref()
-            .and_then(|plan| plan.onward.as_ref())
-            .is_some_and(|(targets, tried)| targets.usable_after(*tried))
+        let mut onward = self.plans.iter().filter_map(|plan| plan.onward.as_ref());
+        onward.any(|(targets, tried)| targets.usable_after(*tried))
     }
 }
 
@@ -174,6 +184,8 @@ pub(crate) struct Situation {
     pub(crate) outlook: Outlook,
     pub(crate) advice: Option<Verdict>,
     pub(crate) leg: Limits,
+    /// Of the targets that this leg is a part of.
+    pub(crate) around: SmallVec<[Total; 1]>,
     pub(crate) call: Limits,
     pub(crate) call_sends: u32,
     pub(crate) call_waited: Duration,
@@ -292,10 +304,10 @@ impl Shared {
         let situation = (ended.reading.class() != Class::Success)
             .then(|| record.situation(leg, ended.reading, ended.end));
         record.enter(leg, ended);
-        let sends = record.sends;
         let situation = situation.map(|situation| Situation {
-            // Sends of the call, this one included.
-            call_sends: sends,
+            // With this send included.
+            call_sends: record.sends,
+            around: record.lineage(Some(leg)).skip(1).map(|l| l.total).collect(),
             ..situation
         });
         (told, situation)
@@ -310,6 +322,9 @@ impl Shared {
     pub(super) fn will_wait(&self, leg: usize, wait: Duration, reading: &Reading) {
         let mut record = self.lock();
         record.waited = record.waited.saturating_add(wait);
+        record.lineage_mut(leg, |slot| {
+            slot.total.waited = slot.total.waited.saturating_add(wait);
+        });
         if let Some(last) = record.last_attempt_mut(leg) {
             last.story().wait = Some(wait);
         }
@@ -372,11 +387,7 @@ impl Shared {
                 }
             }
         };
-        let mut inner = Some(leg);
-        while let Some(slot) = inner.and_then(|leg| record.leg_mut(leg)) {
-            tell(&mut slot.scope);
-            inner = slot.parent;
-        }
+        record.lineage_mut(leg, |slot| tell(&mut slot.scope));
         tell(&mut record.scope);
         gates
     }
@@ -405,6 +416,9 @@ impl Record {
         }
         if class != Class::Refused {
             self.sends = self.sends.saturating_add(1);
+            self.lineage_mut(leg, |slot| {
+                slot.total.sends = slot.total.sends.saturating_add(1);
+            });
         }
         self.attempts.push(AttemptRecord {
             leg,

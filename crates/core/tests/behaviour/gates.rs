@@ -410,3 +410,22 @@ async fn a_retry_that_is_refused_for_good_is_given_back() {
     assert_eq!(call(&client, Carried::new(1)).await.unwrap(), 500);
     assert_eq!(*gate.open.lock().unwrap(), (0, 0));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_in_the_first_call_leaves_the_gate() {
+    let gate = CountingGate::allowing(9);
+    let client = plain_retry(retry(SECOND), sends(3))
+        .gate(gate.as_gate())
+        .layer(tower::service_fn(|request: Carried<u64>| {
+            assert_ne!(*request.get_ref(), 1, "in call");
+            std::future::ready(Ok::<u16, std::io::Error>(200))
+        }));
+    let (request, ledger) = offered();
+    let mut ready = client.clone();
+    let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        tower_service::Service::call(&mut ready, request)
+    }));
+    assert!(unwound.is_err());
+    assert_eq!(gate.entered_and_left(), (1, 1));
+    assert_eq!(ledger.report().attempts[0].class, Class::Cancelled);
+}

@@ -276,3 +276,53 @@ async fn a_call_layer_below_a_driver_bounds_each_attempt() {
     assert_eq!(call(&client, Carried::new(1)).await.unwrap(), 200);
     assert_eq!(upstream.times(), [std::time::Duration::ZERO, 4 * SECOND]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn limits_of_a_target_bind_the_legs_of_a_failover_inside_it() {
+    let run = async |limits: Limits| {
+        let (a, b) = (always(500), always(500));
+        let inside = Legs {
+            targets: vec![
+                (LegPlan::new("a".into()), leg(retry(SECOND), 9, &a)),
+                (LegPlan::new("b".into()), leg(retry(SECOND), 9, &b)),
+            ],
+        };
+        let of_target = Limited { limits, inside };
+        let client = Legs {
+            targets: vec![(LegPlan::new("outside".into()), of_target)],
+        };
+        call(&client, Carried::new(1)).await.unwrap();
+        (a.calls(), b.calls())
+    };
+    assert_eq!(run(Limits::default()).await, (9, 9));
+    // `Legs` itself goes on whatever the limits are: the second gets its first send.
+    assert_eq!(run(sends(4)).await, (4, 1));
+    let waits = Limits {
+        max_total_wait: Some(3 * SECOND),
+        ..Limits::default()
+    };
+    assert_eq!(run(waits).await, (4, 1));
+}
+
+/// Sets limits over all that is sent below, as a budget does.
+#[derive(Clone)]
+struct Limited<S> {
+    limits: Limits,
+    inside: S,
+}
+
+impl<S: Service<Carried<u64>>> Service<Carried<u64>> for Limited<S> {
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = S::Future;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inside.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Carried<u64>) -> S::Future {
+        let ledger = plain().ledger_mut(&mut request).unwrap();
+        ledger.limit_all(self.limits);
+        self.inside.call(request)
+    }
+}

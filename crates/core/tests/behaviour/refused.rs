@@ -14,7 +14,9 @@ use tower::Layer;
 use tower_service::Service;
 use tower_spillway_core::{
     BoxError, Carried, Cause, Class, Engine, Ledger, Limits, NotReplayable, Plain, Read, Reading,
-    Refusal, Refused, Resend, ResendTerms, RetryLayer, Verdict, adapter::MayCarry,
+    Refusal, Refused, Resend, ResendTerms, RetryLayer, Verdict,
+    adapter::MayCarry,
+    testing::script::{Script, Step},
 };
 
 use crate::support::*;
@@ -209,4 +211,16 @@ async fn without_a_copy_a_refusal_is_returned_at_once() {
     let report = ledger.report();
     assert_eq!(report.attempts[0].cause, Some(Cause::NotReplayable));
     assert_eq!(report.latency, Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_in_hand_is_better_than_a_refusal_that_takes_its_time() {
+    let upstream: Upstream = Script::new([
+        Step::fail(|| "reset"),
+        Step::fail(|| Refused::new(Refusal::Overloaded)).after(SECOND),
+    ]);
+    let client = plain_retry(retry(SECOND), sends(5)).layer(upstream.clone());
+    let error = call(&client, Carried::new(1)).await.unwrap_err();
+    assert_eq!(error.to_string(), "reset");
+    assert_eq!(upstream.calls(), 2);
 }

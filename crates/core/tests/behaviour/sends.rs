@@ -172,3 +172,26 @@ async fn engines_over_http_take_limits_too() {
     assert_eq!(out.status(), 503);
     assert_eq!(upstream.calls(), 4);
 }
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_sent_when_the_clock_jumps_over_the_deadline() {
+    let upstream = always(500);
+    let client = ServiceBuilder::new()
+        .layer(
+            tower_spillway_core::call::CallLayer::new()
+                .deadline(9 * SECOND)
+                .adapter(plain()),
+        )
+        .layer(plain_retry(retry(SECOND), sends(3)))
+        .service(upstream.clone());
+    let ledger = Ledger::new();
+    let request = Carried::new(1).with_ledger(ledger.clone());
+    let answer = tokio::spawn(async move { call(&client, request).await });
+    tokio::task::yield_now().await;
+    // A machine that slept: the wait and the deadline are over at once.
+    tokio::time::advance(3600 * SECOND).await;
+    assert_eq!(answer.await.unwrap().unwrap(), 500, "what was in hand");
+    assert_eq!(upstream.calls(), 1);
+    let report = ledger.report();
+    assert_eq!(report.attempts[0].cause, Some(Cause::DeadlineWouldPass));
+}

@@ -230,11 +230,11 @@ where
     }
 
     /// Sends the copy, and keeps another one if one more send is allowed.
-    pub(super) fn resend(&mut self) -> Option<S::Future> {
+    pub(super) fn resend(&mut self, now: Instant) -> Option<S::Future> {
         let mut request = self.spare.take()?;
         let adapter = &self.engine.adapter;
         *self.attempt = *self.next_attempt;
-        *self.started = clock::now();
+        *self.started = now;
         mark(adapter, &mut request, self.ledger, *self.attempt);
         *self.spare = copy(adapter, &request);
         self.grants.sent();
