@@ -48,6 +48,15 @@ impl<K, T> States<K, T> {
         }
     }
 
+    /// The same, where the state that the others share is made now, and may be another than those
+    /// of keys.
+    pub fn with_overflow(most: usize, overflow: T) -> Self {
+        Self {
+            overflow: OnceLock::from(overflow),
+            ..Self::new(most)
+        }
+    }
+
     /// How many keys have a state of their own.
     pub fn len(&self) -> usize {
         self.lock().len()
@@ -134,11 +143,24 @@ impl<K, T> Home<K, T> {
     }
 }
 
-impl<K: Eq + Clone, T: Clone> Home<K, T> {
+impl<K, T: Clone> Home<K, T> {
     /// The state of a key; `find` is asked unless it is the key of the first call.
-    pub fn get(&self, key: &K, find: impl FnOnce() -> T) -> T {
+    pub fn get(&self, key: &K, find: impl FnOnce() -> T) -> T
+    where
+        K: Eq + Clone,
+    {
+        self.get_by(|first| first == key, || key.clone(), find)
+    }
+
+    /// The same of a key that is made only where it is kept: `is` says whether one is the same.
+    pub fn get_by(
+        &self,
+        is: impl Fn(&K) -> bool,
+        key: impl FnOnce() -> K,
+        find: impl FnOnce() -> T,
+    ) -> T {
         if let Some((first, state)) = self.first.get() {
-            if first == key {
+            if is(first) {
                 return state.clone();
             }
             self.mixed.store(true, Ordering::Relaxed);
@@ -146,8 +168,8 @@ impl<K: Eq + Clone, T: Clone> Home<K, T> {
         }
         let state = find();
         // If another clone was faster, its key is the one that is kept.
-        if self.first.set((key.clone(), state.clone())).is_err() {
-            let same = self.first.get().is_some_and(|(first, _)| first == key);
+        if self.first.set((key(), state.clone())).is_err() {
+            let same = self.first.get().is_some_and(|(first, _)| is(first));
             self.mixed.fetch_or(!same, Ordering::Relaxed);
         }
         state
@@ -177,6 +199,13 @@ mod tests {
         assert!(Arc::ptr_eq(&shared, &state(5)), "no room: one for both");
         assert!(Arc::ptr_eq(&shared, &states.get(&6).unwrap()));
         assert_eq!((*state(2), states.len()), (2, 2));
+    }
+
+    #[test]
+    fn the_shared_state_may_be_one_of_its_own() {
+        let states = States::with_overflow(1, "shared");
+        let state = |key: u8| states.get_or_make(&key, || "own", |_| false);
+        assert_eq!((state(1), state(2), state(3)), ("own", "shared", "shared"));
     }
 
     #[test]

@@ -45,7 +45,7 @@ macro_rules! handle {
 
         impl From<$Budget> for std::sync::Arc<dyn tower_spillway_core::Gate> {
             fn from(budget: $Budget) -> Self {
-                budget.as_gate()
+                budget.0
             }
         }
 

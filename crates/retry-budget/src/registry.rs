@@ -1,12 +1,14 @@
 //! One budget per target name.
 
 use std::{
-    collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
 };
 
-use tower_spillway_core::{Gate, Limits, TargetName};
+use tower_spillway_core::{
+    Gate, Limits, TargetName,
+    keyed::{self, States},
+};
 
 use crate::{RatioBudget, cell::ratio::Rules};
 
@@ -28,10 +30,7 @@ impl fmt::Debug for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::PerCall(limits) => f.debug_tuple("PerCall").field(limits).finish(),
-            Self::PerTarget(registry) => f
-                .debug_struct("PerTarget")
-                .field("names", &registry.lock().len())
-                .finish_non_exhaustive(),
+            Self::PerTarget(registry) => f.debug_tuple("PerTarget").field(&registry.named).finish(),
             Self::Shared(_) => f.debug_struct("Shared").finish_non_exhaustive(),
         }
     }
@@ -39,56 +38,40 @@ impl fmt::Debug for Rule {
 
 pub(crate) struct Registry {
     rules: Rules,
+    /// Apart from the others, so that no number of names takes its place.
     unnamed: OnceLock<RatioBudget>,
-    overflow: OnceLock<RatioBudget>,
-    named: Mutex<HashMap<TargetName, RatioBudget>>,
+    named: States<TargetName, RatioBudget>,
 }
 
 impl Registry {
     pub(crate) fn new(rules: Rules) -> Self {
+        let overflow = RatioBudget::of(rules).named("overflow");
         Self {
             rules,
             unnamed: OnceLock::new(),
-            overflow: OnceLock::new(),
-            named: Mutex::new(HashMap::new()),
+            named: States::with_overflow(MOST_NAMES, overflow),
         }
     }
 
     /// The budget of a target, made where there is none yet.
     pub(crate) fn budget(&self, name: Option<&TargetName>) -> RatioBudget {
         let make = || RatioBudget::of(self.rules);
-        let Some(name) = name else {
-            return self.unnamed.get_or_init(make).clone();
-        };
-        let mut named = self.lock();
-        if let Some(budget) = named.get(name) {
-            return budget.clone();
+        match name {
+            Some(name) => {
+                let mine = || make().named(name.clone());
+                self.named.get_or_make(name, mine, RatioBudget::is_idle)
+            }
+            None => self.unnamed.get_or_init(make).clone(),
         }
-        if named.len() >= MOST_NAMES {
-            named.retain(|_, budget| !budget.is_idle());
-        }
-        if named.len() >= MOST_NAMES {
-            return self
-                .overflow
-                .get_or_init(|| make().named("overflow"))
-                .clone();
-        }
-        let budget = make().named(name.clone());
-        named.insert(name.clone(), budget.clone());
-        budget
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<TargetName, RatioBudget>> {
-        self.named.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What the clones of one service know: the target of their first call, so that they look up no
-/// budget again.
+/// What the clones of one service know: the budget of the target of their first call, so that it is
+/// looked up once.
 #[derive(Debug)]
 pub(crate) struct Home {
     rule: Rule,
-    first: OnceLock<(Option<TargetName>, RatioBudget)>,
+    first: keyed::Home<Option<TargetName>, RatioBudget>,
 }
 
 /// What a call is bounded by.
@@ -101,7 +84,7 @@ impl Home {
     pub(crate) fn new(rule: Rule) -> Self {
         Self {
             rule,
-            first: OnceLock::new(),
+            first: keyed::Home::new(),
         }
     }
 
@@ -111,12 +94,10 @@ impl Home {
             Rule::PerCall(limits) => Bound::Limits(*limits),
             Rule::Shared(gate) => Bound::Gate(Arc::clone(gate)),
             Rule::PerTarget(registry) => {
-                let first = || (name.cloned(), registry.budget(name));
-                let (first, budget) = self.first.get_or_init(first);
-                Bound::Gate(match first.as_ref() == name {
-                    true => budget.as_gate(),
-                    false => registry.budget(name).as_gate(),
-                })
+                let is = |first: &Option<TargetName>| first.as_ref() == name;
+                let key = || name.cloned();
+                let budget = self.first.get_by(is, key, || registry.budget(name));
+                Bound::Gate(budget.into())
             }
         }
     }
@@ -167,7 +148,7 @@ mod tests {
         let new = registry.budget(Some(&name(MOST_NAMES)));
         assert!(!same(&new, &over));
         assert_eq!(
-            registry.lock().len(),
+            registry.named.len(),
             2,
             "the one that is spent, and the new"
         );
