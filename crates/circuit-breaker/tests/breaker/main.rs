@@ -13,6 +13,7 @@ mod classes;
 mod control;
 mod drops;
 mod events;
+mod extremes;
 mod half_open;
 mod handle;
 mod keyed;
