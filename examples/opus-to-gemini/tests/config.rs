@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use opus_to_gemini::{
     config::{Config, Profile},
-    pipeline::{BuildError, Pipeline},
+    pipeline::{BuildError, Pipeline, Upstream},
 };
 
 fn wrong(text: &str) -> String {
@@ -213,6 +213,27 @@ fn a_key_in_the_place_of_a_variable_is_refused_and_not_shown() {
         said,
         "line 2: targets.opus.key_env must be the name of a variable, not a key"
     );
+}
+
+#[test]
+fn an_address_with_a_secret_in_it_is_refused_and_not_shown() {
+    for url in [
+        "https://me:hunter2@example.com/v1/chat/completions",
+        "https://example.com/v1/chat/completions?api-version=1&Key=hunter2",
+    ] {
+        let said = wrong(&format!("[targets.opus]\nurl = \"{url}\""));
+        assert!(
+            said.starts_with("line 2: targets.opus.url must not hold"),
+            "{said}"
+        );
+        assert!(!said.contains("hunter2"));
+        let built = Pipeline::builder()
+            .target(Upstream::opus("k").url(url))
+            .build();
+        assert!(!built.unwrap_err().to_string().contains("hunter2"));
+    }
+    let azure = "https://example.com/v1/chat/completions?api-version=2024-10-21";
+    assert!(Config::from_toml(&format!("[targets.opus]\nurl = \"{azure}\"")).is_ok());
 }
 
 #[test]

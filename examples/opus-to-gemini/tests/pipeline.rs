@@ -250,3 +250,115 @@ async fn a_body_that_is_no_chat_is_sent_to_nobody() {
     assert!(said.contains("must be a JSON object"), "{said}");
     assert!(fakes.anthropic.log().is_empty() && fakes.gemini.log().is_empty());
 }
+
+fn keys(vendor: &FakeVendor) -> Vec<String> {
+    let keys = vendor.log().into_iter().map(|e| e.idempotency_key.unwrap());
+    keys.collect()
+}
+
+#[tokio::test]
+async fn one_key_per_call_on_every_attempt_and_the_callers_own_is_kept() {
+    let (fakes, pipeline) = stack().await;
+    fakes.anthropic.set(Behaviour::Fail { status: 500 });
+    hello(&pipeline).await;
+    let (opus, gemini) = (keys(&fakes.anthropic), keys(&fakes.gemini));
+    assert_eq!((opus.len(), gemini.len()), (2, 1));
+    assert_eq!((&opus[0], &opus[0]), (&opus[1], &gemini[0]));
+
+    fakes.anthropic.set(Behaviour::Answer);
+    hello(&pipeline).await;
+    assert_ne!(
+        keys(&fakes.anthropic)[2],
+        opus[0],
+        "another call, another key"
+    );
+    ask(&pipeline, &Chat::new("hello").idempotency_key("mine")).await;
+    assert_eq!(keys(&fakes.anthropic)[3], "mine");
+}
+
+#[tokio::test]
+async fn what_only_opus_cannot_serve_goes_on_to_gemini() {
+    let chance = Chance::seeded(3);
+    let fakes = Fakes::start(&chance).await.unwrap();
+    let pipeline = Pipeline::builder()
+        .target(Upstream::opus("a-wrong-key").url(fakes.anthropic.url()))
+        .target(Upstream::gemini(FAKE_GEMINI_KEY).url(fakes.gemini.url()))
+        .build()
+        .unwrap();
+    let asked = hello(&pipeline).await;
+    assert_eq!((served_by(&asked), asked.report.sends()), ("gemini", 2));
+    assert_eq!(
+        asked.report.fallback_reason.unwrap().class,
+        Class::TargetDown
+    );
+    // Held until somebody mends it, or the hold is over.
+    assert_eq!(pipeline.breakers()[0].state(), State::Open);
+    assert_eq!(hello(&pipeline).await.report.sends(), 1);
+}
+
+#[tokio::test]
+async fn a_hint_in_a_body_is_waited_out_where_there_is_nobody_else() {
+    let fakes = Fakes::start(&Chance::seeded(3)).await.unwrap();
+    let pipeline = Pipeline::builder()
+        .target(Upstream::gemini(FAKE_GEMINI_KEY).url(fakes.gemini.url()))
+        .build()
+        .unwrap();
+    let retry_after = Duration::from_millis(300);
+    fakes.gemini.next(1, Behaviour::Throttle { retry_after });
+    let asked = hello(&pipeline).await;
+    assert_eq!((served_by(&asked), asked.report.sends()), ("gemini", 2));
+    assert!(
+        asked.report.waited >= retry_after,
+        "{:?}",
+        asked.report.waited
+    );
+}
+
+#[tokio::test]
+async fn a_full_target_is_gone_on_from() {
+    let fakes = Fakes::start(&Chance::seeded(3)).await.unwrap();
+    let mut config = Config::interactive();
+    config.failover.ready_within = Duration::from_millis(1);
+    let pipeline = Pipeline::builder()
+        .config(config)
+        .target(
+            Upstream::opus(FAKE_ANTHROPIC_KEY)
+                .url(fakes.anthropic.url())
+                .in_flight(1),
+        )
+        .target(Upstream::gemini(FAKE_GEMINI_KEY).url(fakes.gemini.url()))
+        .build()
+        .unwrap();
+    fakes.anthropic.set(Behaviour::Hang);
+    let first = tokio::spawn({
+        let pipeline = pipeline.clone();
+        async move { hello(&pipeline).await }
+    });
+    while fakes.anthropic.log().is_empty() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let second = hello(&pipeline).await;
+    assert_eq!((served_by(&second), second.report.sends()), ("gemini", 1));
+    assert_eq!(second.report.fallback_reason.unwrap().class, Class::Refused);
+    assert_eq!(fakes.anthropic.log().len(), 1);
+    first.abort();
+}
+
+#[tokio::test]
+async fn probes_of_its_own_bring_a_target_back_and_no_user_waits_for_one() {
+    let mut config = Config::interactive().at_speed(100);
+    config.breaker.ramp = Duration::ZERO;
+    let (fakes, pipeline) = stack_with(config, PLENTY).await;
+    let probing: Vec<_> = pipeline.probes().map(tokio::spawn).collect();
+    assert_eq!(probing.len(), 2);
+    pipeline.breakers()[0].force_open_for(Duration::from_millis(50));
+    let asked = hello(&pipeline).await;
+    assert_eq!(served_by(&asked), "gemini");
+    while pipeline.breakers()[0].state() != State::Closed {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let probes = fakes.anthropic.log();
+    assert!(!probes.is_empty() && probes.iter().all(|entry| entry.id.is_none()));
+    assert_eq!(served_by(&hello(&pipeline).await), "opus");
+    probing.iter().for_each(tokio::task::JoinHandle::abort);
+}

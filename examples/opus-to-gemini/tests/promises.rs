@@ -292,7 +292,7 @@ async fn a_black_holed_connection_is_not_used_by_the_resend() {
     config.backoff.base = Duration::from_millis(1);
     config.backoff.cap = Duration::from_millis(1);
     // One target, so that the timeout is retried there.
-    let limit = Duration::from_millis(300);
+    let limit = SECOND;
     let pipeline = Pipeline::builder()
         .config(config)
         .target(

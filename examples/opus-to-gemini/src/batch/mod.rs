@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`Item`] | one line of the input: a prompt, and a key that stays the same |
 //! | [`Journal`] | what is done, on disk as soon as it is; put in the order of the input at the end |
-//! | [`run`] | the queue: so many items at one time, and back in again while vendors are down |
+//! | [`run()`] | the queue: so many items at one time, and back in again while vendors are down |
 //!
 //! An item that ends because the vendors could not serve it now (a hint too long, attempts or
 //! budget exhausted, a deadline, everybody refuses) goes back into the queue: not before the time

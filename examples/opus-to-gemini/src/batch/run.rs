@@ -15,7 +15,7 @@ use super::{
     queue::{Entry, Next, Queue, delay},
 };
 use crate::{
-    chat::{Asked, ask},
+    chat::{Asked, ChatError, ask},
     config::Batch,
     pipeline::Pipeline,
 };
@@ -166,7 +166,8 @@ impl Run<'_> {
         let now = clock::now();
         let told = match again(&asked) {
             Again::No => {
-                if asked.answer.is_ok() {
+                // An error for good is an answer too: somebody serves.
+                if !matches!(asked.answer, Err(ChatError::NoAnswer(_))) {
                     self.queue.served();
                 }
                 let outcome = Outcome::new(asked, entry.requeues, self.prices);

@@ -48,6 +48,9 @@ pub(super) async fn run_args(args: Args) -> anyhow::Result<ExitCode> {
     config.max_requeues = args.max_requeues.unwrap_or(config.max_requeues);
     config.give_up_after = args.give_up_after.or(config.give_up_after);
 
+    for probing in ready.pipeline.probes() {
+        tokio::spawn(probing);
+    }
     let mut journal = match args.resume {
         true => Journal::resume(&args.out)?,
         false => Journal::create(&args.out)?,

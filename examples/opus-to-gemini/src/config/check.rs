@@ -136,6 +136,11 @@ impl Config {
                 "be an https address, or http on this machine",
             )?;
             ensure(
+                !holds_a_secret(&target.url),
+                &path("url"),
+                "not hold a user, a password or a key: the variable of key_env does",
+            )?;
+            ensure(
                 !target.key_env.contains(['=', '\0', ' ']) && !looks_like_a_key(&target.key_env),
                 &path("key_env"),
                 "be the name of a variable, not a key",
@@ -228,4 +233,24 @@ pub(crate) fn is_address(url: &str) -> bool {
 /// Names of variables are short, in capitals by custom, and without dashes.
 fn looks_like_a_key(name: &str) -> bool {
     name.len() > 64 || name.contains('-')
+}
+
+/// Whether an address has a user, or a parameter that is named as keys are.
+pub(crate) fn holds_a_secret(url: &str) -> bool {
+    const NAMES: [&str; 8] = [
+        "key",
+        "api_key",
+        "api-key",
+        "apikey",
+        "token",
+        "access_token",
+        "sig",
+        "signature",
+    ];
+    let (address, query) = url.split_once('?').unwrap_or((url, ""));
+    let names = query.split('&').filter_map(|pair| pair.split('=').next());
+    address.contains('@')
+        || names
+            .into_iter()
+            .any(|n| NAMES.contains(&n.to_lowercase().as_str()))
 }

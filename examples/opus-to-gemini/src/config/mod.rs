@@ -31,19 +31,21 @@ mod check;
 mod duration;
 mod error;
 mod file;
+mod kind;
 mod merge;
+mod policy;
 mod print;
 mod profile;
 mod speed;
 mod types;
 
-pub(crate) use self::check::is_address;
+pub(crate) use self::check::{holds_a_secret, is_address};
 pub use self::{
     error::ConfigError,
-    types::{
-        Backoff, BackoffKind, Batch, Breaker, BreakerKind, Budget, BudgetKind, Call, Config,
-        Failover, FailoverKind, IdempotencyKey, IdempotencyKeyKind, InFlight, InFlightKind, Pool,
-        PriceOf, Prices, Probes, Profile, RetryAfter, RetryAfterKind, Takes, Target, Timeout,
-        TimeoutKind, Verdict, VerdictKind,
+    policy::{
+        Backoff, BackoffKind, Breaker, BreakerKind, Budget, BudgetKind, Failover, FailoverKind,
+        IdempotencyKey, IdempotencyKeyKind, InFlight, InFlightKind, Probes, RetryAfter,
+        RetryAfterKind, Timeout, TimeoutKind, Verdict, VerdictKind,
     },
+    types::{Batch, Call, Config, Pool, PriceOf, Prices, Profile, Takes, Target},
 };

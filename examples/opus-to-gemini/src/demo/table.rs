@@ -65,7 +65,11 @@ impl fmt::Display for Played {
             }
             writeln!(f, "{line}")?;
         }
-        writeln!(f, "Prices of {}.", self.prices.date)?;
+        writeln!(
+            f,
+            "Prices of {}; of an abandoned attempt the prompt is counted.",
+            self.prices.date
+        )?;
         for run in &self.runs {
             writeln!(f, "\nBreakers of {}", run.client.as_str())?;
             if run.changes.is_empty() {
@@ -118,7 +122,7 @@ fn percent(part: usize, whole: usize) -> String {
 
 fn seconds(q: Quantiles) -> String {
     let s = |ms: u64| format!("{}.{}", (ms + 50) / 1000, (ms + 50) % 1000 / 100);
-    format!("{} /{:>5} /{:>5}", s(q.p50), s(q.p95), s(q.p99))
+    format!("{}/{}/{}", s(q.p50), s(q.p95), s(q.p99))
 }
 
 fn tokens(used: Used) -> String {

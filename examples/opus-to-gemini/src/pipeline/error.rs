@@ -36,6 +36,12 @@ pub enum BuildError {
         /// What was given.
         url: String,
     },
+    /// An address with a user, a password or a key in it, which logs would show.
+    #[error("the address of target {target} holds a user, a password or a key")]
+    SecretInUrl {
+        /// Which target.
+        target: String,
+    },
     /// A key would travel in the clear.
     #[error("the address of target {target} must be https, or http on this machine: {url}")]
     Insecure {

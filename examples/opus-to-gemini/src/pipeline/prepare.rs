@@ -22,7 +22,7 @@ use super::{
     stack::ChatRequest,
     upstream::Upstream,
 };
-use crate::config::is_address;
+use crate::config::{holds_a_secret, is_address};
 
 /// Headers of the caller's that a vendor gets. What else a caller sends to a server that holds the
 /// pipeline is not meant for a vendor.
@@ -55,6 +55,9 @@ impl Fit {
     /// For an upstream; `limited` if its attempts are.
     pub(super) fn new(upstream: &Upstream, limited: bool) -> Result<Self, BuildError> {
         let (target, url) = (upstream.name.clone(), upstream.target.url.clone());
+        if holds_a_secret(&url) {
+            return Err(BuildError::SecretInUrl { target });
+        }
         let Ok(uri) = url.parse::<Uri>() else {
             return Err(BuildError::BadUrl { target, url });
         };
