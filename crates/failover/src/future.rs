@@ -174,9 +174,11 @@ where
                             false
                         }
                     };
+                    // Ready, but perhaps long after the deadline: on a machine that slept.
+                    let now = this.journey.now();
+                    let ready = ready && this.journey.may_begin(now);
                     match request.take().filter(|_| ready) {
                         Some(request) => {
-                            let now = this.journey.now();
                             let call = this
                                 .journey
                                 .send(request, now, |request| service.call(request));

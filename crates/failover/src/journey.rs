@@ -4,8 +4,8 @@ use std::{error::Error, sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 use tower_spillway_core::{
-    BoxError, Carry, Cause, Class, Classified, Ledger, NotReplayable, Read, Reading, Refused,
-    Resend, Verdict, clock, ledger::Owner,
+    BoxError, Carry, Cause, Class, Classified, Ledger, NotReplayable, Read, Reading, Refusal,
+    Refused, Resend, Verdict, clock, ledger::Owner,
 };
 
 use crate::{
@@ -134,23 +134,23 @@ where
         );
         self.not_prepared.get_or_insert(error);
         let reading = Reading::new(Class::Refused).with_reason("not_prepared");
-        self.record_unsent(&reading, Cause::NotHere);
-        self.after_refusal()
+        let leg = self.record_unsent(&reading, Cause::NotHere);
+        self.after_refusal(leg, None)
     }
 
     /// The target under way was not ready in time, or failed to become so.
     pub(crate) fn not_ready(&mut self) -> Next<Req, Res> {
         let reading = Reading::new(Class::Refused).with_reason("not_ready");
-        self.record_unsent(&reading, Cause::NotReady);
-        self.after_refusal()
+        let leg = self.record_unsent(&reading, Cause::NotReady);
+        self.after_refusal(leg, None)
     }
 
-    fn record_unsent(&mut self, reading: &Reading, cause: Cause) {
-        if let Some(spec) = self.fleet.specs.get(self.index) {
-            let leg = self.ledger.open_leg(Arc::clone(&spec.plan), clock::now());
-            leg.end_leg(reading);
-            leg.stop(cause);
-        }
+    fn record_unsent(&mut self, reading: &Reading, cause: Cause) -> Option<Ledger> {
+        let spec = self.fleet.specs.get(self.index)?;
+        let leg = self.ledger.open_leg(Arc::clone(&spec.plan), clock::now());
+        leg.end_leg(reading);
+        leg.stop(cause);
+        Some(leg)
     }
 
     /// An outcome of the target under way.
@@ -161,14 +161,17 @@ where
             return Next::Done(out);
         };
         leg.end_leg(&reading);
-        if reading.class() == Class::Refused {
-            let refused = out.err().as_deref().and_then(|e| Refused::find(e).copied());
+        // A refusal of a further send ends a leg on which something was sent: it is an outcome like
+        // any other, and nobody may be told that nothing was sent.
+        if reading.class() == Class::Refused && !leg.was_sent() {
+            let error = out.err();
+            let refused = error.as_deref().and_then(|e| Refused::find(e).copied());
             let wait = refused.and_then(|r| r.wait());
             self.retry_in = match (self.retry_in, wait) {
                 (Some(a), Some(b)) => Some(a.min(b)),
                 (a, b) => a.or(b),
             };
-            return self.after_refusal();
+            return self.after_refusal(Some(leg), error);
         }
         let kept = Kept { out, reading, leg };
         match kept.reading.class() {
@@ -198,11 +201,17 @@ where
 
     /// Whether the next target may be asked after a real outcome; the request for it if so.
     fn may_hop(&mut self, kept: &Kept<Res>) -> Result<Req, Option<Cause>> {
-        if self.index.saturating_add(1) >= self.fleet.specs.len() {
-            return Err(None);
-        }
-        if !kept.reading.is_unprocessed() && !self.resend_safe {
+        let in_doubt = !kept.reading.is_unprocessed() || kept.leg.is_in_doubt();
+        if in_doubt && !self.resend_safe && !self.is_last() {
             return Err(Some(Cause::MayHaveBeenProcessed));
+        }
+        self.onward(Some(&kept.leg), kept.out.is_ok())
+    }
+
+    /// The request for the next target; else why it cannot be asked, and nothing where there is none.
+    fn onward(&mut self, leg: Option<&Ledger>, answered: bool) -> Result<Req, Option<Cause>> {
+        if self.is_last() {
+            return Err(None);
         }
         if !self.in_time() {
             return Err(Some(Cause::DeadlineWouldPass));
@@ -210,10 +219,21 @@ where
         if !self.ledger.may_send() {
             return Err(Some(Cause::AttemptsExhausted));
         }
-        self.next_request(kept.out.is_ok()).map_err(|why| {
-            kept.leg.not_replayable(why);
-            None
+        self.next_request(answered).map_err(|why| {
+            if let Some(leg) = leg {
+                leg.not_replayable(why);
+            }
+            Some(Cause::NotReplayable)
         })
+    }
+
+    fn is_last(&self) -> bool {
+        self.index.saturating_add(1) >= self.fleet.specs.len()
+    }
+
+    /// Whether a request that is sent now is sent before the deadline.
+    pub(crate) fn may_begin(&self, now: Instant) -> bool {
+        self.ledger.deadline().is_none_or(|deadline| now < deadline)
     }
 
     fn in_time(&self) -> bool {
@@ -239,22 +259,30 @@ where
     }
 
     /// A refusal is free: nothing was sent.
-    fn after_refusal(&mut self) -> Next<Req, Res> {
-        let last = self.index.saturating_add(1) >= self.fleet.specs.len();
-        if !last && self.in_time() && self.ledger.may_send() {
-            if let Ok(request) = self.next_request(false) {
+    fn after_refusal(&mut self, leg: Option<Ledger>, error: Option<BoxError>) -> Next<Req, Res> {
+        let cut = match self.onward(leg.as_ref(), false) {
+            Ok(request) => {
                 self.hop(Class::Refused, None);
                 return Next::Hop(request);
             }
+            Err(cut) => cut,
+        };
+        if let (Some(leg), Some(cause)) = (leg, cut) {
+            leg.stop(cause);
         }
         if let Some(kept) = self.later.take().or_else(|| self.primary.take()) {
             self.advise_stop(&kept);
             return self.done(*kept);
         }
         let reading = Reading::new(Class::Refused);
-        let error: BoxError = match self.not_prepared.take() {
-            Some(error) => Classified::new(Reading::new(Class::CallerFault), error).into(),
-            None => {
+        let error: BoxError = match (self.not_prepared.take(), cut) {
+            (Some(error), _) => Classified::new(Reading::new(Class::CallerFault), error).into(),
+            // Not every target was asked: this is the refusal of one.
+            (None, Some(cause)) => {
+                self.ledger.advise(Verdict::Stop(cause));
+                error.unwrap_or_else(|| Refused::new(Refusal::NotReady).into())
+            }
+            (None, None) => {
                 // Waiting for the first target to come back is for a layer outside.
                 self.ledger.advise(match self.retry_in {
                     Some(wait) => Verdict::Retry {

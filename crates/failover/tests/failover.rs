@@ -9,8 +9,8 @@ use tower::{Service, ServiceExt, util::BoxCloneSyncService};
 use tower_failover::{AllRefused, FailoverService, NotPrepared, Target};
 use tower_layer::Layer;
 use tower_spillway_core::{
-    BoxError, Cause, Class, Classified, Http, Ledger, Limits, Reading, Refusal, Refused,
-    RetryLayer, TimedOut, Verdict,
+    BoxError, Cause, Class, Classified, Http, Ledger, Limits, NotReplayable, Reading, Refusal,
+    Refused, ReplayableBody, RetryLayer, TimedOut, Verdict,
     attempt_timeout::AttemptTimeoutLayer,
     call::CallLayer,
     hint::{Hint, Source},
@@ -558,4 +558,124 @@ async fn a_refusal_between_two_attempts_does_not_hide_what_was_answered() {
     let report = ledger.report();
     assert_eq!(report.sends(), 2);
     assert_eq!(report.fallback_reason.unwrap().class, Class::Transient);
+}
+
+/// A response that is too large to be held while a further send is waited for.
+fn large(code: u16) -> Res {
+    let mut response = status(code);
+    *response.body_mut() = "x".repeat(65 * 1024);
+    response
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_of_a_further_send_does_not_say_that_nothing_was_sent() {
+    let refused = || Refused::new(Refusal::Held).retry_in(Some(SECOND));
+    let steps = [Step::answer(large(503)), Step::fail(refused)];
+    let opus = Script::new(steps.into_iter().cycle().take(80));
+    let targets = targets([retry().layer(opus)]);
+    let (request, ledger) = ledgered(get());
+    let error = retry().layer(targets).oneshot(request).await.unwrap_err();
+    assert!(!error.is::<AllRefused>());
+    assert_eq!(
+        ledger.report().sends(),
+        1,
+        "no further round of all targets"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_cannot_be_copied_ends_in_the_refusal_of_its_target() {
+    struct Once;
+    impl ReplayableBody for Once {
+        fn try_replay(&self) -> Result<Self, NotReplayable> {
+            Err(NotReplayable::new("one shot"))
+        }
+    }
+    let refuses = |name: &'static str| {
+        let service = Script::<Request<Once>, Res>::always(Step::fail(|| {
+            Refused::new(Refusal::Open).retry_in(Some(SECOND))
+        }));
+        Target::new(name, service)
+    };
+    let service = FailoverService::new([refuses("opus"), refuses("gemini")]).unwrap();
+    let ledger = Ledger::new();
+    let mut request = Request::new(Once);
+    request.extensions_mut().insert(ledger.clone());
+    let error = service.oneshot(request).await.unwrap_err();
+    assert_eq!(
+        error.downcast_ref::<Refused>().map(Refused::refusal),
+        Some(Refusal::Open),
+        "gemini was not asked, so not every target refused"
+    );
+    let report = ledger.report();
+    assert_eq!(report.attempts.len(), 1);
+    assert_eq!(report.attempts[0].cause, Some(Cause::NotReplayable));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failover_inside_a_target_leaves_waits_to_the_targets_outside() {
+    let wait = reading(
+        429,
+        Reading::new(Class::Throttled).with_hint(Some(Hint::After {
+            wait: 50 * SECOND,
+            source: Source::RetryAfterSeconds,
+        })),
+    );
+    let inside = FailoverService::new([Target::new(
+        "opus",
+        retry().layer(Script::always(Step::answer(wait))),
+    )]);
+    let service = targets([Boxed::new(inside.unwrap()), Boxed::new(answers(200))]);
+    let start = tokio::time::Instant::now();
+    let response = service.oneshot(get()).await.unwrap();
+    assert_eq!(response.status(), 200);
+    assert_eq!(start.elapsed(), Duration::ZERO, "gemini is usable");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cap_inside_a_target_binds_a_failover_below_it() {
+    let (opus, vertex) = (answers(429), answers(429));
+    let inside = FailoverService::new([
+        Target::new("opus", retry().layer(opus.clone())),
+        Target::new("vertex", retry().layer(vertex.clone())),
+    ]);
+    let capped = CallLayer::new().max_sends(1).layer(inside.unwrap());
+    let service = targets([Boxed::new(capped), Boxed::new(answers(200))]);
+    service.oneshot(get()).await.unwrap();
+    assert_eq!((opus.calls(), vertex.calls()), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_earlier_send_in_doubt_keeps_a_request_from_the_next_target() {
+    let opus = Script::new([Step::answer(status(500)), Step::answer(status(429))]);
+    let gemini = answers(200);
+    // The retrying layer may send again here; nobody allowed to do the work elsewhere too.
+    let here = retry().adapter(Http::new().retry_ambiguous(true));
+    let service = FailoverService::new([
+        Target::new("opus", Boxed::new(here.layer(opus))),
+        Target::new("gemini", Boxed::new(gemini.clone())),
+    ])
+    .unwrap();
+    let (request, ledger) = ledgered(post());
+    let response = service.oneshot(request).await.unwrap();
+    assert_eq!(response.status(), 429);
+    assert_eq!(gemini.calls(), 0);
+    let cause = ledger.report().attempts[1].cause;
+    assert_eq!(cause, Some(Cause::MayHaveBeenProcessed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_target_that_is_ready_long_after_the_deadline_is_not_sent_to() {
+    let readiness = Readiness::new();
+    readiness.set_pending();
+    let opus = answers(200);
+    let service = targets([readiness.layer(opus.clone())]).ready_within(9 * SECOND);
+    let client = CallLayer::new().deadline(5 * SECOND).layer(service);
+    let answer = tokio::spawn(client.oneshot(get()));
+    tokio::task::yield_now().await;
+    // A machine that slept.
+    tokio::time::advance(3600 * SECOND).await;
+    readiness.set_ready();
+    assert!(answer.await.unwrap().is_err());
+    assert_eq!(opus.calls(), 0);
 }

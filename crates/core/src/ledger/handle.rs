@@ -367,6 +367,14 @@ impl Ledger {
         leg.is_some_and(|leg| leg.total.sends > 0)
     }
 
+    /// Whether something that was sent on this leg, or on the legs below it, may have been
+    /// processed; not only what was sent last.
+    pub fn is_in_doubt(&self) -> bool {
+        let record = self.shared.lock();
+        let leg = self.place.leg.and_then(|leg| record.legs.get(leg));
+        leg.is_some_and(|leg| leg.in_doubt)
+    }
+
     /// Whether the limits of the call, and of the targets that this is a part of, allow one more
     /// send.
     pub fn may_send(&self) -> bool {

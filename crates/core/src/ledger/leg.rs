@@ -190,6 +190,8 @@ pub(super) struct Leg {
     pub(super) guests: SmallVec<[Arc<dyn Gate>; 1]>,
     pub(super) counts: Counts,
     pub(super) total: Total,
+    /// What was sent here or on the legs below may have been processed.
+    pub(super) in_doubt: bool,
     pub(super) waited: Duration,
     pub(super) unsent: u32,
     pub(super) advice: Option<Verdict>,
@@ -211,6 +213,7 @@ impl Leg {
             guests: SmallVec::new(),
             counts: Counts::default(),
             total: Total::default(),
+            in_doubt: false,
             waited: Duration::ZERO,
             unsent: 0,
             advice: None,

@@ -416,8 +416,10 @@ impl Record {
         }
         if class != Class::Refused {
             self.sends = self.sends.saturating_add(1);
+            let in_doubt = !ended.reading.is_unprocessed();
             self.lineage_mut(leg, |slot| {
                 slot.total.sends = slot.total.sends.saturating_add(1);
+                slot.in_doubt |= in_doubt;
             });
         }
         self.attempts.push(AttemptRecord {
