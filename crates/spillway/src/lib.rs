@@ -10,6 +10,17 @@
 //! | [`circuit_breaker`] | takes a failing target out at once and brings it back carefully |
 //! | [`retry_budget`] | bounds what retries may add, per call and per target |
 //! | [`failover`] | sends a call to the next target when one fails |
+//! | `llm` (feature `llm`) | what LLM vendors say in their answers, streams held until there is something in them, requests made to fit a target |
+//!
+//! # Features
+//!
+//! None is on by default. The errors of tower, hyper, hyper-util and h2 are read without any.
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `llm` | `tower-spillway-llm`, as `llm` and in the [`prelude`] |
+//! | `metrics` | what all crates count, through the `metrics` facade: attempts, retries and stops ([`core::metrics`]), breakers, budgets, holds, hops |
+//! | `tower` | schedules as tower's `Backoff`, budgets as tower's `Budget` and the other way round; policies for tower's own retry are in [`core`] without it |
 //!
 //! # Example
 //!
@@ -66,6 +77,9 @@ pub use tower_retry_after as retry_after;
 pub use tower_retry_budget as retry_budget;
 #[doc(inline)]
 pub use tower_spillway_core as core;
+#[cfg(feature = "llm")]
+#[doc(inline)]
+pub use tower_spillway_llm as llm;
 
 /// What most stacks need.
 pub mod prelude {
@@ -83,4 +97,6 @@ pub mod prelude {
         attempt_timeout::AttemptTimeoutLayer, call::CallLayer, classify::ClassifyLayer,
         idempotency_key::IdempotencyKeyLayer, in_flight::InFlightLayer,
     };
+    #[cfg(feature = "llm")]
+    pub use tower_spillway_llm::{StreamGuardLayer, TargetProfile, Vendor, VendorVerdictLayer};
 }
