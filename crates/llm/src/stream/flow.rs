@@ -135,6 +135,13 @@ where
                 return Poll::Ready(Input::Late(why));
             };
             this.timer.as_mut().heard();
+            if matches!(frame, Some(Ok(_))) && !this.watch.is_complete() {
+                // A stream that always has more is never waited for, and so would never be late.
+                if let Some(why) = this.timer.is_past_total() {
+                    this.body.set(None);
+                    return Poll::Ready(Input::Late(why));
+                }
+            }
             return Poll::Ready(match frame {
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(mut data) => Input::Data(data.copy_to_bytes(data.remaining())),

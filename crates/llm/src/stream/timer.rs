@@ -40,6 +40,13 @@ impl Timer {
         *self.project().silent = None;
     }
 
+    /// Whether the limit of the whole stream has passed, for what is not waited for.
+    pub(super) fn is_past_total(&self) -> Option<Break> {
+        let limit = self.limits.total?;
+        let due = self.sent.checked_add(limit)?;
+        (clock::now() > due).then_some(Break::Total(limit))
+    }
+
     /// Nothing is there: ready when a limit runs out. `wanted` says that there was no content yet.
     pub(super) fn poll(self: Pin<&mut Self>, wanted: bool, cx: &mut Context<'_>) -> Poll<Break> {
         let mut this = self.project();

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use http_body_util::BodyExt;
 use tokio::time::{Instant, advance};
 use tower_spillway_core::{Class, Http, Read};
@@ -112,6 +113,21 @@ async fn the_total_bounds_what_never_stalls() {
 
     let out = drip.ask(&complete().limits(limits).unwrap()).await;
     assert_eq!(why(&out), Break::Total(10 * SECOND));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_total_bounds_what_always_has_more() {
+    let limits = only(|l| l.total = Some(10 * SECOND));
+    let flood = Upstream::new([Step::Flood(Bytes::from_static(TOKEN.as_bytes()))]);
+    let mut body = Box::pin(flood.ask(&within(limits)).await.unwrap().into_body());
+    let mut frames = Vec::new();
+    while let Some(frame) = body.frame().await {
+        frames.push(frame.unwrap().into_data().unwrap());
+        assert!(frames.len() < 20, "endless");
+        advance(SECOND).await;
+    }
+    let last = String::from_utf8_lossy(frames.last().unwrap());
+    assert!(last.contains("\"code\":\"stream_total\""), "{last}");
 }
 
 #[tokio::test(start_paused = true)]
