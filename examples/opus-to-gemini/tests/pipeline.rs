@@ -362,3 +362,37 @@ async fn probes_of_its_own_bring_a_target_back_and_no_user_waits_for_one() {
     assert_eq!(served_by(&hello(&pipeline).await), "opus");
     probing.iter().for_each(tokio::task::JoinHandle::abort);
 }
+
+#[tokio::test]
+async fn a_target_has_no_more_connections_than_allowed() {
+    let mut config = Config::interactive();
+    config.pool.connections = 2;
+    let (fakes, pipeline) = stack_with(config, PLENTY).await;
+    let latency = Duration::from_millis(20);
+    fakes.anthropic.set_latency(latency..=latency);
+    let mut calls = tokio::task::JoinSet::new();
+    for _ in 0..12 {
+        let pipeline = pipeline.clone();
+        calls.spawn(async move { hello(&pipeline).await });
+    }
+    let mut most = 0;
+    while let Some(asked) = calls.join_next().await {
+        assert_eq!(served_by(&asked.unwrap()), "opus");
+        most = most.max(fakes.anthropic.connections());
+    }
+    assert!((1..=2).contains(&most), "{most}");
+}
+
+#[tokio::test]
+async fn a_stream_that_falls_silent_ends_in_an_error() {
+    let mut config = Config::interactive();
+    config.pool.read_idle = Duration::from_millis(100);
+    let (fakes, pipeline) = stack_with(config, PLENTY).await;
+    fakes.anthropic.set(Behaviour::Stall);
+    let request = Request::new(Full::from(Bytes::from_static(
+        br#"{"messages": [{"role": "user", "content": "hi"}], "stream": true}"#,
+    )));
+    let response = pipeline.clone().oneshot(request).await.unwrap();
+    assert_eq!(response.status(), StatusCode::OK);
+    assert!(response.into_body().collect().await.is_err());
+}
