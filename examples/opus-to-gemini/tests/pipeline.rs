@@ -360,7 +360,11 @@ async fn probes_of_its_own_bring_a_target_back_and_no_user_waits_for_one() {
     let probes = fakes.anthropic.log();
     assert!(!probes.is_empty() && probes.iter().all(|entry| entry.id.is_none()));
     assert_eq!(served_by(&hello(&pipeline).await), "opus");
-    probing.iter().for_each(tokio::task::JoinHandle::abort);
+    // They end with the pipeline.
+    drop(pipeline);
+    for probing in probing {
+        probing.await.unwrap();
+    }
 }
 
 #[tokio::test]

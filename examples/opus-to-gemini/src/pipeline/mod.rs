@@ -1,17 +1,34 @@
-//! The stack: five crates and a client, put together.
+//! The stack: the crates and a client, put together.
 //!
 //! Outermost first:
 //!
 //! ```text
-//! CallLayer                        deadline; the record of the call
-//!   RetryBudgetLayer               all retries of all calls together
-//!     FailoverService              Opus, then Gemini; each with its own address, key and model
-//!       JitterBackoffLayer         drives: waits, sends again
-//!         RetryAfterLayer          advises: what the server asked for
-//!           CircuitBreakerLayer    refuses for free while a target is down
-//!             AttemptTimeoutLayer  each attempt has its limit
-//!               WholeAnswerLayer   a plain answer counts once its last byte is here
-//!                 client           hyper-util, rustls
+//! CallLayer                          deadline; the record of the call
+//!   IdempotencyKeyLayer              one key per call
+//!     RetryBudgetLayer               all retries of all calls together
+//!       FailoverService              the targets; each with its own address, key and model
+//!         RetryLayer                 backoff drives: waits, sends again
+//!           RetryAfterLayer          advises: what the server asked for; holds everybody
+//!             CircuitBreakerLayer    refuses for free while a target is down
+//!               ClassifyLayer        the user's own hop rule, if there is one
+//!                 VendorVerdictLayer what the vendor's error means
+//!                   InFlightLayer    so many calls at one time
+//!                     (fresh)        after a timeout, a connection that was not open before
+//!                       AttemptTimeoutLayer  each attempt has its limit
+//!                         WholeAnswerLayer   a plain answer counts once its last byte is here
+//!                           client           hyper-util, rustls
+//! ```
+//!
+//! # Example
+//!
+//! ```
+//! use opus_to_gemini::{config::Config, pipeline::Pipeline};
+//!
+//! let config = Config::from_toml("[failover]\nsends = 2\n")?;
+//! // Keys from wherever they are kept.
+//! let pipeline = Pipeline::from_config(&config, "default", |_| Some("a-key".into()))?.build()?;
+//! assert_eq!(pipeline.breakers().len(), 2);
+//! # Ok::<(), opus_to_gemini::pipeline::BuildError>(())
 //! ```
 
 mod builder;

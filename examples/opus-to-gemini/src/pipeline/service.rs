@@ -104,8 +104,8 @@ impl Pipeline {
     /// Futures that find out whether targets are back, for the user to spawn: see
     /// [`probe_with`](Breaker::probe_with). Without them users' calls do.
     ///
-    /// Each holds on to its target, so it is to be aborted when the pipeline goes. There is none
-    /// for a target whose file says `probes = "users"`.
+    /// Each ends when the pipeline and all handles of its breaker are gone. There is none for a
+    /// target whose file says `probes = "users"`.
     pub fn probes(&self) -> impl Iterator<Item = Probing> + use<> {
         let started: Vec<_> = self.probes.iter().filter_map(Probe::start).collect();
         started.into_iter()
