@@ -9,55 +9,20 @@
 
 mod common;
 
-use std::{
-    cell::RefCell,
-    sync::{
-        Arc,
-        atomic::{AtomicI64, AtomicU32, Ordering},
-    },
-};
+use std::cell::RefCell;
 
 use common::{Req, Res, SECOND, Upstream, answer, post};
-use tokio::time::Instant;
 use tower::{Service, ServiceBuilder, ServiceExt, limit::ConcurrencyLimitLayer};
 use tower_layer::Layer;
 use tower_spillway::{
     circuit_breaker::{BreakerConfig, State},
-    core::{
-        Gate,
-        gate::{Ask, Receipt, Settled},
-        testing::{
-            drops,
-            script::{Script, Step},
-        },
+    core::testing::{
+        drops,
+        gate::CountingGate,
+        script::{Script, Step},
     },
     prelude::*,
 };
-
-/// A budget that knows what is open.
-#[derive(Default)]
-struct Balance {
-    inside: AtomicI64,
-    reserved: AtomicI64,
-    granted: AtomicU32,
-}
-
-impl Gate for Balance {
-    fn enter(&self, _: Instant) {
-        self.inside.fetch_add(1, Ordering::SeqCst);
-    }
-    fn leave(&self, _: Instant) {
-        self.inside.fetch_sub(1, Ordering::SeqCst);
-    }
-    fn withdraw(&self, _: &Ask) -> Option<Receipt> {
-        self.granted.fetch_add(1, Ordering::SeqCst);
-        self.reserved.fetch_add(1, Ordering::SeqCst);
-        Some(Receipt::default())
-    }
-    fn settle(&self, _: Receipt, _: Settled) {
-        self.reserved.fetch_sub(1, Ordering::SeqCst);
-    }
-}
 
 /// Throttled, failed, then well, each after a while.
 fn slow() -> Upstream {
@@ -70,7 +35,7 @@ fn slow() -> Upstream {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_through_every_layer_dropped_at_every_await_point() {
-    let balance = Arc::new(Balance::default());
+    let budget = CountingGate::allowing(usize::MAX);
     // The walk fails often on purpose.
     let breakers = CircuitBreakerLayer::with_config(BreakerConfig::new().failures(10_000)).unwrap();
     let limit = ConcurrencyLimitLayer::new(1);
@@ -97,7 +62,7 @@ async fn a_call_through_every_layer_dropped_at_every_await_point() {
         ]);
         let stack = ServiceBuilder::new()
             .layer(CallLayer::new().deadline(600 * SECOND))
-            .layer(RetryBudgetLayer::shared(balance.clone() as Arc<dyn Gate>))
+            .layer(RetryBudgetLayer::shared(budget.as_gate()))
             .service(failover.unwrap());
         let ledger = Ledger::new();
         let mut request = post();
@@ -106,10 +71,7 @@ async fn a_call_through_every_layer_dropped_at_every_await_point() {
         stack.oneshot(request)
     };
     let walked = drops::walk(make, |k| {
-        let open = balance.inside.load(Ordering::SeqCst);
-        assert_eq!(open, 0, "entered and not left, after {k} polls");
-        let open = balance.reserved.load(Ordering::SeqCst);
-        assert_eq!(open, 0, "reserved and not settled, after {k} polls");
+        budget.assert_nothing_open();
         let upstreams = upstreams.borrow();
         let in_flight: usize = upstreams.iter().map(Upstream::in_flight).sum();
         assert_eq!(in_flight, 0, "sent and still under way, after {k} polls");
@@ -126,10 +88,7 @@ async fn a_call_through_every_layer_dropped_at_every_await_point() {
     })
     .await;
     assert!(walked >= 6, "{walked} points: sends, waits and a hop");
-    assert!(
-        balance.granted.load(Ordering::SeqCst) > 0,
-        "a retry was granted"
-    );
+    assert!(budget.granted() > 0, "a retry was granted");
     for name in ["opus", "gemini"] {
         let snapshot = breakers.breaker(name).snapshot();
         assert_eq!(snapshot.state, State::Closed, "{name}");

@@ -25,16 +25,16 @@ use common::{Req, Res, SECOND, Upstream, always, answer, get, post, send};
 use http::{Request, Response};
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt;
-use tokio::time::Instant;
 use tower::{ServiceExt, service_fn};
 use tower_layer::Layer;
 use tower_spillway::{
     circuit_breaker::{BreakerConfig, Rule, State},
     core::{
-        Gate, NotReplayable, ReplayableBody,
+        NotReplayable, ReplayableBody,
         clock::Wall,
-        gate::{Ask, Receipt, Settled},
+        gate::Settled,
         testing::{
+            gate::CountingGate,
             readiness::Readiness,
             script::{Script, Step},
             wall::ManualWall,
@@ -43,34 +43,6 @@ use tower_spillway::{
     jitter_backoff::Jitter,
     prelude::*,
 };
-
-/// A budget that counts what it is asked.
-#[derive(Default)]
-struct Counting {
-    deny: bool,
-    entered: AtomicU32,
-    left: AtomicU32,
-    asked: AtomicU32,
-    not_sent: AtomicU32,
-}
-
-impl Gate for Counting {
-    fn enter(&self, _: Instant) {
-        self.entered.fetch_add(1, Ordering::SeqCst);
-    }
-    fn leave(&self, _: Instant) {
-        self.left.fetch_add(1, Ordering::SeqCst);
-    }
-    fn withdraw(&self, _: &Ask) -> Option<Receipt> {
-        self.asked.fetch_add(1, Ordering::SeqCst);
-        (!self.deny).then(Receipt::default)
-    }
-    fn settle(&self, _: Receipt, settled: Settled) {
-        if settled == Settled::NotSent {
-            self.not_sent.fetch_add(1, Ordering::SeqCst);
-        }
-    }
-}
 
 fn count(n: &AtomicU32) -> u32 {
     n.load(Ordering::SeqCst)
@@ -135,19 +107,16 @@ async fn trap_04_a_hint_past_the_deadline_returns_now() {
 
 #[tokio::test(start_paused = true)]
 async fn trap_05_one_budget_through_two_layers_is_asked_once_per_retry_made_and_entered_once() {
-    let budget = Arc::new(Counting::default());
-    let gate = || -> Arc<dyn Gate> { budget.clone() };
-    // The same handle both times: identity is the pointer's.
-    let gate = gate();
+    let budget = CountingGate::allowing(9);
     let upstream = always(503, &[]);
     let mut stack = RetryAfterLayer::new()
-        .gate(gate.clone())
-        .layer(quiet().gate(gate).layer(upstream.clone()));
+        .gate(budget.as_gate())
+        .layer(quiet().gate(budget.as_gate()).layer(upstream.clone()));
     send(&mut stack, post()).await;
     assert_eq!(upstream.calls(), 3);
-    assert_eq!(count(&budget.asked), 2, "after the check of the attempts");
-    assert_eq!((count(&budget.entered), count(&budget.left)), (1, 1));
-    assert_eq!(count(&budget.not_sent), 0);
+    assert_eq!(budget.asked(), 2, "after the check of the attempts");
+    assert_eq!(budget.entered_and_left(), (1, 1));
+    assert!(!budget.settled().contains(&Settled::NotSent));
 }
 
 #[tokio::test(start_paused = true)]
@@ -161,11 +130,8 @@ async fn trap_06_every_no_gives_the_original_answer_byte_for_byte() {
     };
     let failing = || always(503, &[("x-original", "yes")]);
 
-    let denied = Counting {
-        deny: true,
-        ..Counting::default()
-    };
-    let stack = quiet().gate(Arc::new(denied)).layer(failing());
+    let denies = CountingGate::allowing(0);
+    let stack = quiet().gate(denies.as_gate()).layer(failing());
     original(send(&mut { stack }, post()).await).await;
 
     let stack = CallLayer::new()

@@ -5,6 +5,8 @@
 //! | [`script`] | a service that answers, fails, delays or hangs as written, and counts |
 //! | [`readiness`] | a service whose readiness is set by hand |
 //! | [`contract`] | a probe that fails the test when `call` is made without its own readiness |
+//! | [`retrying`] | checks of what every retrying layer keeps to |
+//! | [`gate`] | a budget that counts what it is told |
 //! | [`drops`] | a walker that drops a future at every await point |
 //! | [`wall`] | a wall clock that stands still |
 //! | [`clock`] | counted reads of tokio's clock |
@@ -45,6 +47,8 @@
 pub mod clock;
 pub mod contract;
 pub mod drops;
+pub mod gate;
 pub mod readiness;
+pub mod retrying;
 pub mod script;
 pub mod wall;

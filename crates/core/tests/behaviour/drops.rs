@@ -13,6 +13,7 @@ use tower_spillway_core::{
     testing::{
         contract::ReadyProbeLayer,
         drops,
+        gate::CountingGate,
         script::{Script, Step},
     },
 };

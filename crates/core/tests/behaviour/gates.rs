@@ -10,6 +10,7 @@ use tower_spillway_core::{
     gate::{Ask, Receipt, Settled},
     testing::{
         drops,
+        gate::CountingGate,
         readiness::Readiness,
         script::{Script, Step},
     },

@@ -7,7 +7,7 @@ use tower_service::Service;
 use tower_spillway_core::{
     BoxError, Carried, Carry, Class, Ledger, Limits, Plain, Read, Retry,
     ledger::{LegPlan, Onward},
-    testing::script::Step,
+    testing::{gate::CountingGate, script::Step},
 };
 
 use crate::support::*;
@@ -147,7 +147,7 @@ async fn a_gate_outside_covers_the_retries_of_all_legs() {
 /// A budget layer in its barest form.
 #[derive(Clone)]
 struct Budget {
-    gate: std::sync::Arc<CountingGate>,
+    gate: CountingGate,
 }
 
 impl<S> Layer<S> for Budget {
@@ -164,7 +164,7 @@ impl<S> Layer<S> for Budget {
 #[derive(Clone)]
 struct Budgeted<S> {
     inner: S,
-    gate: std::sync::Arc<CountingGate>,
+    gate: CountingGate,
 }
 
 impl<S> Service<Carried<u64>> for Budgeted<S>

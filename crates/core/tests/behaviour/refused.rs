@@ -16,7 +16,10 @@ use tower_spillway_core::{
     BoxError, Carried, Cause, Class, Engine, Ledger, Limits, NotReplayable, Plain, Read, Reading,
     Refusal, Refused, Resend, ResendTerms, RetryLayer, Verdict,
     adapter::MayCarry,
-    testing::script::{Script, Step},
+    testing::{
+        gate::CountingGate,
+        script::{Script, Step},
+    },
 };
 
 use crate::support::*;

@@ -1,23 +1,15 @@
 //! Small parts that the tests share.
 
-use std::{
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt, Full};
-use tokio::time::Instant;
 use tower::{Layer, util::BoxCloneSyncService};
 use tower_service::Service;
 use tower_spillway_core::{
-    BoxError, Carried, Class, Detached, Engine, Failure, Gate, History, Limits, Outcome, Plain,
-    Policy, Read, Resend, RetryLayer, Verdict,
-    gate::{Ask, Receipt, Settled},
+    BoxError, Carried, Class, Detached, Engine, Failure, History, Limits, Outcome, Plain, Policy,
+    Read, Resend, RetryLayer, Verdict,
     testing::script::{Script, Step},
 };
 
@@ -139,84 +131,4 @@ where
     S: Service<Req> + Clone,
 {
     tower::ServiceExt::oneshot(service.clone(), request).await
-}
-
-// -- a gate that counts ----------------------------------------------------------------------
-
-#[derive(Debug, Default)]
-pub(crate) struct CountingGate {
-    allowed: Mutex<usize>,
-    pub(crate) entered: AtomicUsize,
-    pub(crate) left: AtomicUsize,
-    pub(crate) asked: AtomicUsize,
-    ends: Mutex<Vec<Class>>,
-    settled: Mutex<Vec<Settled>>,
-}
-
-impl CountingGate {
-    pub(crate) fn allowing(retries: usize) -> Arc<Self> {
-        Arc::new(Self {
-            allowed: Mutex::new(retries),
-            ..Self::default()
-        })
-    }
-
-    pub(crate) fn as_gate(self: &Arc<Self>) -> Arc<dyn Gate> {
-        Arc::clone(self) as Arc<dyn Gate>
-    }
-
-    pub(crate) fn asked(&self) -> usize {
-        self.asked.load(Ordering::SeqCst)
-    }
-
-    pub(crate) fn entered_and_left(&self) -> (usize, usize) {
-        let load = |n: &AtomicUsize| n.load(Ordering::SeqCst);
-        (load(&self.entered), load(&self.left))
-    }
-
-    pub(crate) fn allow(&self, retries: usize) {
-        *self.allowed.lock().unwrap() = retries;
-    }
-
-    /// Retries that it would still grant.
-    pub(crate) fn balance(&self) -> usize {
-        *self.allowed.lock().unwrap()
-    }
-
-    pub(crate) fn ends(&self) -> Vec<Class> {
-        self.ends.lock().unwrap().clone()
-    }
-
-    pub(crate) fn settled(&self) -> Vec<Settled> {
-        self.settled.lock().unwrap().clone()
-    }
-}
-
-impl Gate for CountingGate {
-    fn enter(&self, _now: Instant) {
-        self.entered.fetch_add(1, Ordering::SeqCst);
-    }
-
-    fn leave(&self, _now: Instant) {
-        self.left.fetch_add(1, Ordering::SeqCst);
-    }
-
-    fn attempt_end(&self, class: Class, _now: Instant) {
-        self.ends.lock().unwrap().push(class);
-    }
-
-    fn withdraw(&self, _ask: &Ask) -> Option<Receipt> {
-        self.asked.fetch_add(1, Ordering::SeqCst);
-        let mut allowed = self.allowed.lock().unwrap();
-        *allowed = allowed.checked_sub(1)?;
-        Some(Receipt(7))
-    }
-
-    fn settle(&self, receipt: Receipt, settled: Settled) {
-        assert_eq!(receipt, Receipt(7));
-        if settled == Settled::NotSent {
-            *self.allowed.lock().unwrap() += 1;
-        }
-        self.settled.lock().unwrap().push(settled);
-    }
 }

@@ -1,14 +1,13 @@
 //! How long it waits, and when it does not.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use http::Response;
 use tower::{Layer, ServiceExt};
 use tower_jitter_backoff::{Exponential, Jitter, JitterBackoffLayer};
 use tower_spillway_core::{
-    Cause, Chance, Class, Gate, History, InvalidConfig, Ledger, Outcome,
-    call::CallLayer,
-    gate::{Ask, Receipt},
+    Cause, Chance, Class, History, InvalidConfig, Ledger, Outcome, call::CallLayer,
+    testing::gate::CountingGate,
 };
 
 use crate::support::{MS, SECOND, Upstream, answers, get, response};
@@ -151,19 +150,11 @@ async fn total_wait_equal_passes_and_more_does_not() {
     }
 }
 
-struct Denies;
-
-impl Gate for Denies {
-    fn withdraw(&self, _ask: &Ask) -> Option<Receipt> {
-        None
-    }
-}
-
 /// Row 25: a budget's "no" replaces the result.
 #[tokio::test(start_paused = true)]
 async fn row_25_a_denied_retry_gives_the_very_same_response() {
     let upstream = answers([(503, "5")]);
-    let layer = exact().gate(Arc::new(Denies));
+    let layer = exact().gate(CountingGate::allowing(0).as_gate());
     let answer = layer.layer(upstream.clone()).oneshot(get()).await.unwrap();
     let original = response(503, "5");
     assert_eq!(answer.status(), original.status());

@@ -1,13 +1,6 @@
 //! The shared hold: who waits, until when, and what is not sent.
 
-use std::{
-    cell::RefCell,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::{cell::RefCell, time::Duration};
 
 use http::{Request, Response};
 use tokio::{task::JoinHandle, time::Instant};
@@ -17,15 +10,15 @@ use tower_retry_after::{
     hold::{HoldConfig, HoldKey, SharedHold},
 };
 use tower_spillway_core::{
-    BoxError, Carried, Cause, Chance, Class, Failure, Gate, Ledger, Plain, Reading, Refusal,
-    Refused, Report, RetryLayer, Verdict,
+    BoxError, Carried, Cause, Chance, Class, Failure, Ledger, Plain, Reading, Refusal, Refused,
+    Report, RetryLayer, Verdict,
     call::CallLayer,
-    gate::{Ask, Receipt},
     hint::{Hint, Jitter, Source},
     testing::{
         clock,
         contract::ReadyProbeLayer,
         drops,
+        gate::CountingGate,
         readiness::Readiness,
         script::{Script, Step},
     },
@@ -223,16 +216,8 @@ async fn released_by_hand_the_next_call_passes() {
 /// Unsent retries are no sends and ask no budget.
 #[tokio::test(start_paused = true)]
 async fn who_finds_the_hold_extended_waits_again() {
-    #[derive(Default)]
-    struct Asked(AtomicUsize);
-    impl Gate for Asked {
-        fn withdraw(&self, _ask: &Ask) -> Option<Receipt> {
-            self.0.fetch_add(1, Ordering::SeqCst);
-            Some(Receipt::default())
-        }
-    }
-    let gate = Arc::new(Asked::default());
-    let layer = exact().max_attempts(1).unwrap().gate(gate.clone());
+    let gate = CountingGate::allowing(9);
+    let layer = exact().max_attempts(1).unwrap().gate(gate.as_gate());
     let hold = layer.hold_handle().clone();
     let upstream = throttles("", Duration::ZERO);
     hold.hold(UNNAMED, 10 * SECOND);
@@ -244,7 +229,7 @@ async fn who_finds_the_hold_extended_waits_again() {
     let (out, report) = call.await.unwrap();
     assert_eq!(out.unwrap().status(), 200);
     assert_eq!(upstream.times(), [55 * SECOND]);
-    assert_eq!((report.sends(), gate.0.load(Ordering::SeqCst)), (1, 0));
+    assert_eq!((report.sends(), gate.asked()), (1, 0));
     assert_eq!(report.waited, 55 * SECOND);
 }
 

@@ -1,19 +1,13 @@
 //! Readiness, clones, cancellation, clock reads.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicIsize, Ordering},
-};
-
-use tokio::time::Instant;
 use tower::{Layer, Service, ServiceBuilder, ServiceExt};
 use tower_retry_budget::{RatioBudget, RatioConfig, RetryBudget, RetryBudgetLayer, Snapshot};
 use tower_spillway_core::{
-    Class, Gate,
-    gate::{Ask, Receipt, Settled},
+    Class,
     testing::{
         contract::ReadyProbeLayer,
         drops,
+        gate::CountingGate,
         script::{Script, Step},
     },
 };
@@ -48,57 +42,23 @@ async fn a_readiness_error_is_passed_on() {
     assert_eq!(error.unwrap_err().to_string(), "pool closed");
 }
 
-/// Counts what is reserved and what was entered.
-#[derive(Default)]
-struct Counting {
-    reserved: AtomicIsize,
-    entered: AtomicIsize,
-}
-
-impl Counting {
-    fn open(&self) -> (isize, isize) {
-        let read = |n: &AtomicIsize| n.load(Ordering::SeqCst);
-        (read(&self.reserved), read(&self.entered))
-    }
-}
-
-impl Gate for Counting {
-    fn enter(&self, _now: Instant) {
-        self.entered.fetch_add(1, Ordering::SeqCst);
-    }
-
-    fn leave(&self, _now: Instant) {
-        self.entered.fetch_sub(1, Ordering::SeqCst);
-    }
-
-    fn withdraw(&self, _ask: &Ask) -> Option<Receipt> {
-        self.reserved.fetch_add(1, Ordering::SeqCst);
-        Some(Receipt(0))
-    }
-
-    fn settle(&self, _receipt: Receipt, _settled: Settled) {
-        self.reserved.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn dropped_at_every_await_point_it_leaves_nothing_open() {
-    let counting = Arc::new(Counting::default());
-    let gate: Arc<dyn Gate> = counting.clone();
+    let gate = CountingGate::allowing(usize::MAX);
     let upstream = Script::always(Step::answer(503).after(SECOND));
     let outside = ServiceBuilder::new()
-        .layer(RetryBudgetLayer::shared(gate.clone()).adapter(adapter()))
+        .layer(RetryBudgetLayer::shared(gate.as_gate()).adapter(adapter()))
         .layer(retries(3))
         .layer(ReadyProbeLayer::pending_once())
         .service(upstream.clone());
     let inside = ServiceBuilder::new()
         .layer(retries(3))
-        .layer(RetryBudgetLayer::shared(gate).adapter(adapter()))
+        .layer(RetryBudgetLayer::shared(gate.as_gate()).adapter(adapter()))
         .layer(ReadyProbeLayer::pending_once())
         .service(upstream.clone());
     let mut ledger = None;
     let check = |polls| {
-        assert_eq!(counting.open(), (0, 0), "after {polls} polls");
+        gate.assert_nothing_open();
         assert_eq!(upstream.in_flight(), 0, "after {polls} polls");
     };
     let call = || {
@@ -112,7 +72,7 @@ async fn dropped_at_every_await_point_it_leaves_nothing_open() {
     assert!(report.attempts.iter().all(|a| a.class == Class::Transient));
     let drops = drops::walk(|| inside.clone().oneshot(request().0), check).await;
     assert!(drops >= 8, "{drops}");
-    assert_eq!(counting.open(), (0, 0));
+    gate.assert_nothing_open();
 }
 
 /// What a real budget holds after each drop: exactly the retries that were sent.
