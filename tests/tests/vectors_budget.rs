@@ -1,17 +1,17 @@
 //! `budget.jsonl`: the budgets of other systems, step by step.
-#![allow(clippy::unwrap_used, reason = "a test may")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may")]
 
-use std::{sync::Arc, time::Duration};
+mod budgets;
 
+use std::time::Duration;
+
+use budgets::{Budget, Seen, backoff};
 use serde_json::Value;
 use spillway_tests::vectors::{self, Verdict};
 use tokio::time::Instant;
-use tower_jitter_backoff::{Exponential, Jitter, JitterBackoff};
-use tower_retry_budget::{
-    ConcurrencyBudget, CostBudget, CostConfig, RatioBudget, RatioConfig, ScoreBudget, Weights,
-};
+use tower_jitter_backoff::JitterBackoff;
 use tower_spillway_core::{
-    Class, Gate,
+    Class,
     gate::{Ask, Grant},
 };
 
@@ -73,57 +73,9 @@ struct Player {
     backoff: Option<JitterBackoff>,
 }
 
-enum Budget {
-    Ratio(RatioBudget),
-    Cost(CostBudget),
-    Score(ScoreBudget),
-    Concurrency(ConcurrencyBudget),
-    None,
-}
-
 impl Player {
     fn of(config: &Value) -> Result<Self, String> {
-        let number = |name: &str| config[name].as_f64();
-        let need = |name: &str| number(name).ok_or_else(|| format!("no {name}"));
-        let whole = |name: &str| need(name).map(|n| n as u32);
-        let ttl = || need("ttl_ms").map(|ms| Duration::from_secs_f64(ms / 1000.0));
-        let budget = match config["kind"].as_str().unwrap_or_default() {
-            "deposit" => {
-                let reserve = need("min_per_sec")? * ttl()?.as_secs_f64();
-                let ratio = RatioConfig::new().ratio(need("ratio")?).ttl(ttl()?);
-                Budget::Ratio(ratio.reserve(reserve as u32).build().map_err(text)?)
-            }
-            "leaky_bucket" => {
-                let ratio = RatioConfig::new().ratio(1.0).ttl(ttl()?);
-                Budget::Ratio(ratio.reserve(whole("reserve")?).build().map_err(text)?)
-            }
-            "bounded_bucket" | "token_bucket" => {
-                let capacity = whole("capacity")?;
-                let costs = costs(&config["cost"]);
-                let credit = number("first_success_credit").or_else(|| number("success_credit"));
-                let cost = CostConfig::new()
-                    .capacity(capacity)
-                    .start(whole("start")?)
-                    .costs(costs)
-                    .first_success_credit(credit.unwrap_or(1.0))
-                    .refill_per_second(number("refill_per_sec").unwrap_or(0.0));
-                Budget::Cost(cost.build().map_err(text)?)
-            }
-            "score" => {
-                let (most, start) = (whole("max_tokens")?, whole("start")?);
-                if start != most || need("failure_cost")? != 1.0 {
-                    return Err("a score starts full, and a failure costs 1".to_owned());
-                }
-                let score = ScoreBudget::new(most, need("success_credit")?);
-                Budget::Score(score.map_err(text)?)
-            }
-            "concurrency" => {
-                let (percent, least) = (whole("percent")?, whole("min_retry_concurrency")?);
-                Budget::Concurrency(ConcurrencyBudget::new(percent, least).map_err(text)?)
-            }
-            "unlimited" => Budget::None,
-            other => return Err(format!("unknown kind {other}")),
-        };
+        let budget = Budget::of(config)?;
         let backoff = config.get("backoff").map(backoff).transpose()?;
         Ok(Self {
             budget,
@@ -134,33 +86,23 @@ impl Player {
         })
     }
 
-    fn gate(&self) -> Option<Arc<dyn Gate>> {
-        match &self.budget {
-            Budget::Ratio(budget) => Some(budget.as_gate()),
-            Budget::Cost(budget) => Some(budget.as_gate()),
-            Budget::Score(budget) => Some(budget.as_gate()),
-            Budget::Concurrency(budget) => Some(budget.as_gate()),
-            Budget::None => None,
-        }
-    }
-
     /// What a driver tells a budget of a call whose first attempt ended so.
     fn first(&self, class: Class) {
-        if let Some(gate) = self.gate() {
+        if let Some(gate) = self.budget.gate() {
             gate.first_end(class, Instant::now());
             gate.attempt_end(class, Instant::now());
         }
     }
 
     fn ended(&self, class: Class) {
-        if let Some(gate) = self.gate() {
+        if let Some(gate) = self.budget.gate() {
             gate.attempt_end(class, Instant::now());
         }
     }
 
     /// `None` from no budget: granted.
     fn withdraw(&self, class: Class, timed_out: bool) -> Option<Option<Grant>> {
-        let Some(gate) = self.gate() else {
+        let Some(gate) = self.budget.gate() else {
             return Some(None);
         };
         let mut ask = Ask::retry(class, Instant::now());
@@ -242,7 +184,7 @@ impl Player {
             "try_retry" => self.try_retry(step, &mut seen)?,
             other => return Err(format!("unknown op {other}")),
         }
-        self.compare(expect, &seen)
+        seen.compare(expect, &self.budget)
     }
 
     /// Of callers at once, each fills; once is enough.
@@ -250,7 +192,7 @@ impl Player {
         let Some(callers) = self.config["concurrent_callers"].as_u64() else {
             return;
         };
-        let Some(gate) = self.gate() else {
+        let Some(gate) = self.budget.gate() else {
             return;
         };
         let now = Instant::now();
@@ -355,92 +297,4 @@ impl Player {
             left => Err(format!("{left:?} left")),
         }
     }
-
-    fn compare(&self, expect: &Value, seen: &Seen) -> Result<(), String> {
-        let Some(expect) = expect.as_object() else {
-            return Ok(());
-        };
-        let tokens = match &self.budget {
-            Budget::Ratio(budget) => Some(budget.balance() as f64),
-            Budget::Cost(budget) => Some(budget.tokens()),
-            Budget::Score(budget) => Some(budget.tokens()),
-            Budget::Concurrency(_) | Budget::None => None,
-        };
-        for (name, want) in expect {
-            let fits = match name.as_str() {
-                "granted" => seen.granted == want.as_bool(),
-                "granted_min" => seen.count >= want.as_u64() && seen.count.is_some(),
-                "granted_max" => seen.count <= want.as_u64() && seen.count.is_some(),
-                "retry" => seen.retry == want.as_bool(),
-                "retry_allowed" => match &self.budget {
-                    Budget::Score(budget) => Some(budget.allows()) == want.as_bool(),
-                    _ => return Err("only a score allows retries at large".to_owned()),
-                },
-                "delay_ms" => seen.delay == want.as_u64() || seen.delay.is_none(),
-                "tokens" => {
-                    // Of a cost, whole ones.
-                    let ours = match &self.budget {
-                        Budget::Cost(_) => tokens.map(f64::floor),
-                        _ => tokens,
-                    };
-                    near(ours, want)
-                }
-                "fraction" => near(tokens.map(f64::fract), want),
-                "limit" => seen.limit == want.as_u64(),
-                "attempts" => seen.attempts == want.as_u64(),
-                "last_attempt_index" => seen.last_attempt == want.as_u64(),
-                "result" => seen.result.as_ref() == Some(want),
-                // Informative.
-                "skipped" | "reason" => true,
-                other => return Err(format!("unknown expectation {other}")),
-            };
-            if !fits {
-                return Err(format!("{name} is not {want}: {seen:?}, {tokens:?} tokens"));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// What a step gave.
-#[derive(Debug, Default)]
-struct Seen {
-    granted: Option<bool>,
-    count: Option<u64>,
-    retry: Option<bool>,
-    delay: Option<u64>,
-    limit: Option<u64>,
-    attempts: Option<u64>,
-    last_attempt: Option<u64>,
-    result: Option<Value>,
-}
-
-fn near(ours: Option<f64>, want: &Value) -> bool {
-    let difference = ours.zip(want.as_f64()).map(|(a, b)| (a - b).abs());
-    difference.is_some_and(|d| d < 1e-9)
-}
-
-/// Rows without costs only look: 1 each, which fits any capacity.
-fn costs(cost: &Value) -> Weights {
-    let of = |name: &str| cost[name].as_f64();
-    let retry = of("retry").unwrap_or(1.0);
-    Weights::each(retry)
-        .timed_out(of("transient").unwrap_or(retry))
-        .throttled(of("throttling").unwrap_or(retry))
-}
-
-fn backoff(backoff: &Value) -> Result<JitterBackoff, String> {
-    let ms = |name: &str| {
-        let ms = backoff[name].as_u64().ok_or_else(|| format!("no {name}"));
-        ms.map(Duration::from_millis)
-    };
-    let most = ms("max_ms")?;
-    let schedule = Exponential::new(ms("base_ms")?, most).map_err(text)?;
-    let throttled = Exponential::new(ms("throttling_base_ms")?, most).map_err(text)?;
-    let policy = JitterBackoff::new(schedule).throttled(throttled);
-    Ok(policy.jitter(Jitter::None))
-}
-
-fn text(error: impl ToString) -> String {
-    error.to_string()
 }
