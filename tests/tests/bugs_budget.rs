@@ -1,6 +1,6 @@
 //! `bugs.jsonl`, the rows about budgets, nested retries and the count of sends: each is a test by
 //! its id. The upstream counts what came over the wire.
-#![allow(clippy::unwrap_used, reason = "a test may")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may")]
 
 use std::{fs, sync::Arc, time::Duration};
 

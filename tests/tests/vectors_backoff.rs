@@ -56,7 +56,8 @@ fn check(row: &Value) -> Result<Option<String>, String> {
     let cases = row["cases"].as_array().ok_or("no cases")?;
     for case in cases {
         let attempt = case["attempt"].as_u64().ok_or("no attempt")?;
-        let step = u32::try_from(attempt.checked_sub(1).ok_or("attempt 0")?).map_err(text)?;
+        let step =
+            u32::try_from(attempt.checked_sub(1).ok_or("attempt 0")?).map_err(|e| e.to_string())?;
         let last = case.get("prev_ms").map(millis).transpose()?;
         let (min, max) = (millis(&case["min_ms"])?, millis(&case["max_ms"])?);
         if case.get("rand_u64").is_some() {
@@ -121,10 +122,10 @@ impl Delays {
         let schedule: Schedule = match kind {
             "hint" => return Ok(Self::Hint(base)),
             "constant" => {
-                let constant = Schedule::from(Constant::new(base).map_err(text)?);
-                constant.with_cap(most).map_err(text)?
+                let constant = Schedule::from(Constant::new(base).map_err(|e| e.to_string())?);
+                constant.with_cap(most).map_err(|e| e.to_string())?
             }
-            "linear" => Linear::new(base, most).map_err(text)?.into(),
+            "linear" => Linear::new(base, most).map_err(|e| e.to_string())?.into(),
             // The step does not count in decorrelated jitter, only base and cap do.
             "exponential" | "decorrelated" => exponential(base, most, &config["multiplier"])?,
             other => return Err(format!("unknown kind {other}")),
@@ -172,15 +173,15 @@ fn exponential(base: Duration, most: Duration, multiplier: &Value) -> Result<Sch
     let multiplier = multiplier.as_f64().ok_or("no multiplier")?;
     let hundredths = (multiplier * 100.0).round() as u32;
     let schedule = Exponential::new(base, most).and_then(|s| s.multiplier(hundredths, 100));
-    Ok(schedule.map_err(text)?.into())
+    Ok(schedule.map_err(|e| e.to_string())?.into())
 }
 
 fn jitter(jitter: &Value) -> Result<Jitter, String> {
     let spread = || match (&jitter["factor"], &jitter["amount_ms"]) {
-        (Value::Null, amount) => Spread::amount(millis(amount)?).map_err(text),
+        (Value::Null, amount) => Spread::amount(millis(amount)?).map_err(|e| e.to_string()),
         (factor, _) => {
             let factor = factor.as_f64().ok_or("factor is no number")?;
-            Spread::percent((factor * 100.0).round() as u32).map_err(text)
+            Spread::percent((factor * 100.0).round() as u32).map_err(|e| e.to_string())
         }
     };
     Ok(match jitter["kind"].as_str().ok_or("no jitter")? {
@@ -202,11 +203,7 @@ fn fixed(rand: f64) -> Chance {
 /// To the nanosecond: rows have fractions of milliseconds.
 fn millis(value: &Value) -> Result<Duration, String> {
     let ms = value.as_f64().ok_or("no number of ms")?;
-    Duration::try_from_secs_f64(ms / 1000.0).map_err(text)
-}
-
-fn text(error: impl ToString) -> String {
-    error.to_string()
+    Duration::try_from_secs_f64(ms / 1000.0).map_err(|e| e.to_string())
 }
 
 #[test]

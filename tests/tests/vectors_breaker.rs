@@ -3,11 +3,7 @@
 //! A row is played on the public handle: an operation takes a [`Permit`] and says how the call
 //! ended, as a service does. Time is tokio's, paused.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test may"
-)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may")]
 
 mod rows;
 
