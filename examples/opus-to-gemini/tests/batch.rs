@@ -156,6 +156,27 @@ async fn both_vendors_down_for_a_minute_costs_no_item() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nor_does_it_where_few_are_left_to_find_out_that_it_is_over() {
+    let (fakes, pipeline, config) = stack().await;
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out.jsonl");
+    let items = prompts(3);
+    for vendor in [&fakes.anthropic, &fakes.gemini] {
+        vendor.set(Behaviour::Fail { status: 503 });
+    }
+    let over = async {
+        tokio::time::sleep(Duration::from_secs(60) / SPEED).await;
+        fakes.anthropic.set(Behaviour::Answer);
+        fakes.gemini.set(Behaviour::Answer);
+    };
+    let mut counts = Counts::default();
+    let work = work(&pipeline, &config, &items, &out, &mut counts);
+    let (summary, ()) = tokio::join!(work, over);
+    assert_eq!(figures(summary), (3, 0, 0));
+    assert!(counts.paused > 0, "everybody refused for a while");
+}
+
 #[tokio::test]
 async fn what_fails_is_told_and_stops_nothing() {
     let (fakes, pipeline, config) = stack().await;

@@ -28,6 +28,7 @@ fn short() -> Settings {
         Phase::new("errors", Behaviour::Fail { status: 529 }, 12),
         Phase::new("recovery", Behaviour::Answer, 6),
         Phase::new("throttled", Behaviour::Throttle { retry_after }, 6),
+        Phase::new("quota", Behaviour::Exhausted, 6),
     ];
     settings
 }
@@ -113,7 +114,15 @@ fn the_default_incident_is_over_soon_and_fits_a_terminal() {
     let names: Vec<_> = settings.phases.iter().map(|p| p.name.to_string()).collect();
     assert_eq!(
         names,
-        ["healthy", "throttled", "hang", "errors", "recovery"]
+        [
+            "healthy",
+            "throttled",
+            "hang",
+            "errors",
+            "both",
+            "recovery",
+            "quota"
+        ]
     );
     assert!(settings.lasts() / settings.speed < Duration::from_secs(30));
     for line in settings.to_string().lines() {

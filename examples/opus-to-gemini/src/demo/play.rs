@@ -12,7 +12,7 @@ use tower_spillway_core::{Chance, clock};
 use super::{
     Call, Kind, Played, Request, Run, Settings,
     client::Client,
-    settings::{Told, millis},
+    settings::{Told, at_speed, millis},
     timeline::{self, Notes},
 };
 use crate::{
@@ -80,7 +80,13 @@ async fn run(kind: Kind, settings: &Settings, on_tick: OnTick) -> Result<Run, De
     let jitter = Chance::seeded(settings.seed.wrapping_add(1));
     let client = Client::new(kind, settings, &fakes, &jitter, &notes)?;
     let calls = calls(&client, settings, start, on_tick);
-    let calls = async { tokio::join!(calls, phases(&fakes.anthropic, settings, start)).0 };
+    let calls = async {
+        tokio::join!(
+            calls,
+            phases(&fakes.anthropic, &fakes.gemini, settings, start)
+        )
+        .0
+    };
     // What the stack does beside calls: it ends with this run.
     let mut beside = JoinSet::new();
     if let Client::Stack(pipeline) = &client {
@@ -106,12 +112,13 @@ async fn run(kind: Kind, settings: &Settings, on_tick: OnTick) -> Result<Run, De
     })
 }
 
-/// What Anthropic does, phase by phase.
-async fn phases(anthropic: &FakeVendor, settings: &Settings, start: Instant) {
+/// What the vendors do, phase by phase.
+async fn phases(anthropic: &FakeVendor, gemini: &FakeVendor, settings: &Settings, start: Instant) {
     let speed = settings.speed.max(1);
     let mut end = start;
     for phase in &settings.phases {
-        anthropic.set(phase.at_speed(speed));
+        anthropic.set(at_speed(phase.behaviour, speed));
+        gemini.set(at_speed(phase.gemini, speed));
         end += phase.lasts / speed;
         sleep_until(end).await;
     }

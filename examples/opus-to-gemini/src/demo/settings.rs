@@ -14,28 +14,38 @@ pub struct Phase {
     pub name: Cow<'static, str>,
     /// What Anthropic does.
     pub behaviour: Behaviour,
+    /// What Gemini does meanwhile.
+    pub gemini: Behaviour,
     /// How long.
     pub lasts: Duration,
 }
 
 impl Phase {
-    /// A phase of so many seconds.
+    /// A phase of so many seconds, in which Gemini answers.
     pub fn new(name: &'static str, behaviour: Behaviour, seconds: u64) -> Self {
         Self {
             name: name.into(),
             behaviour,
+            gemini: Behaviour::Answer,
             lasts: Duration::from_secs(seconds),
         }
     }
 
-    /// The behaviour with its times divided.
-    pub(super) fn at_speed(&self, speed: u32) -> Behaviour {
-        match self.behaviour {
-            Behaviour::Throttle { retry_after } => Behaviour::Throttle {
-                retry_after: retry_after / speed.max(1),
-            },
-            other => other,
-        }
+    /// The same with Gemini in trouble too.
+    #[must_use]
+    pub fn with_gemini(mut self, behaviour: Behaviour) -> Self {
+        self.gemini = behaviour;
+        self
+    }
+}
+
+/// A behaviour with its times divided.
+pub(super) fn at_speed(behaviour: Behaviour, speed: u32) -> Behaviour {
+    match behaviour {
+        Behaviour::Throttle { retry_after } => Behaviour::Throttle {
+            retry_after: retry_after / speed.max(1),
+        },
+        other => other,
     }
 }
 
@@ -43,7 +53,7 @@ impl Phase {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Settings {
-    /// What Anthropic does, one after the other. Gemini answers all the time.
+    /// What the vendors do, one after the other.
     pub phases: Vec<Phase>,
     /// The time between two calls.
     pub every: Duration,
@@ -88,14 +98,19 @@ impl Settings {
 impl Default for Settings {
     fn default() -> Self {
         let ms = Duration::from_millis;
-        let retry_after = Duration::from_secs(30);
+        let throttle = |seconds| Behaviour::Throttle {
+            retry_after: Duration::from_secs(seconds),
+        };
+        let errors = Behaviour::Fail { status: 529 };
         Self {
             phases: vec![
                 Phase::new("healthy", Behaviour::Answer, 30),
-                Phase::new("throttled", Behaviour::Throttle { retry_after }, 60),
+                Phase::new("throttled", throttle(30), 60),
                 Phase::new("hang", Behaviour::Hang, 120),
-                Phase::new("errors", Behaviour::Fail { status: 529 }, 60),
+                Phase::new("errors", errors, 50),
+                Phase::new("both", errors, 5).with_gemini(throttle(5)),
                 Phase::new("recovery", Behaviour::Answer, 60),
+                Phase::new("quota", Behaviour::Exhausted, 30),
             ],
             every: ms(1_000),
             opus: ms(1_000)..=ms(2_000),

@@ -11,7 +11,7 @@ impl fmt::Display for Settings {
         let (opus, gemini) = self.within;
         writeln!(
             f,
-            "An incident at Anthropic, {} s, a call every {:?}, three clients:",
+            "An incident at Anthropic, and a little at Gemini, {} s, a call every {:?}, three clients:",
             self.lasts().as_secs(),
             self.every
         )?;
@@ -35,12 +35,20 @@ impl fmt::Display for Phase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let does = match self.behaviour {
             Behaviour::Throttle { retry_after } => format!("429, Retry-After {retry_after:?}"),
+            Behaviour::Exhausted => "400, the spend limit is reached".into(),
             Behaviour::Fail { status } => status.to_string(),
             Behaviour::Hang => "takes requests, answers none".into(),
             Behaviour::Reset => "closes connections".into(),
             _ => "answers".into(),
         };
-        write!(f, "{:<10} {:>4} s  {does}", self.name, self.lasts.as_secs())
+        write!(f, "{:<10} {:>4} s  {does}", self.name, self.lasts.as_secs())?;
+        match self.gemini {
+            Behaviour::Throttle { retry_after } => {
+                write!(f, "; Gemini: 429, {retry_after:?} in the body")
+            }
+            Behaviour::Exhausted => f.write_str("; Gemini: 429, the day's quota is used up"),
+            _ => Ok(()),
+        }
     }
 }
 

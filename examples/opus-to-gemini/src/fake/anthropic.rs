@@ -105,6 +105,16 @@ pub(super) fn throttled(retry_after: Duration) -> Reply {
     .header("x-ratelimit-reset-requests", format!("{seconds}s"))
 }
 
+pub(super) fn exhausted() -> Reply {
+    error(
+        400,
+        "invalid_request_error",
+        "You have reached your specified API usage limits. You will regain access on 2026-12-01 \
+         at 00:00 UTC.",
+    )
+    .header("x-should-retry", "false")
+}
+
 pub(super) fn failed(status: u16) -> Reply {
     match status {
         529 => error(status, "overloaded_error", "Overloaded"),

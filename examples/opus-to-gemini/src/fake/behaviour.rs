@@ -20,6 +20,9 @@ pub enum Behaviour {
         /// Gemini in a `google.rpc.RetryInfo` in the body.
         retry_after: Duration,
     },
+    /// Nothing is left until a person acts: Anthropic says so with a 400 about the spend limit,
+    /// Gemini with a 429 about the day's quota and a `RetryInfo` that is short and false.
+    Exhausted,
     /// An error at once.
     Fail {
         /// Its status: 500, 503, 504 or 529, say.

@@ -101,12 +101,23 @@ pub(super) fn answer(chat: &Chat) -> Reply {
 }
 
 pub(super) fn throttled(retry_after: Duration) -> Reply {
+    over_quota("GenerateRequestsPerMinutePerProjectPerModel", retry_after)
+}
+
+pub(super) fn exhausted() -> Reply {
+    over_quota(
+        "GenerateRequestsPerDayPerProjectPerModel",
+        Duration::from_secs(10),
+    )
+}
+
+fn over_quota(id: &str, retry_after: Duration) -> Reply {
     let delay = protobuf(retry_after);
     let quota = json!({
         "@type": "type.googleapis.com/google.rpc.QuotaFailure",
         "violations": [{
             "quotaMetric": "generativelanguage.googleapis.com/generate_content_requests",
-            "quotaId": "GenerateRequestsPerMinutePerProjectPerModel",
+            "quotaId": id,
         }],
     });
     let retry = json!({

@@ -108,6 +108,7 @@ async fn respond(
             state.vendor.answer(&chat)
         }
         Behaviour::Throttle { retry_after } => state.vendor.throttled(retry_after),
+        Behaviour::Exhausted => state.vendor.exhausted(),
         Behaviour::Fail { status } => state.vendor.failed(status),
         // `entry` is written when the connection drops this future.
         Behaviour::Hang => match std::future::pending::<Infallible>().await {},

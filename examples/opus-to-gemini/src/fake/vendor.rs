@@ -56,6 +56,13 @@ impl Vendor {
         }
     }
 
+    pub(super) fn exhausted(self) -> Reply {
+        match self {
+            Self::Anthropic => anthropic::exhausted(),
+            Self::Gemini => gemini::exhausted(),
+        }
+    }
+
     pub(super) fn failed(self, status: u16) -> Reply {
         match self {
             Self::Anthropic => anthropic::failed(status),
