@@ -207,7 +207,7 @@ impl Breaker {
     pub(crate) fn acquire(&self, ledger: Option<&Ledger>) -> Result<Admitted, Refused> {
         // Only a layer above, which speaks through the ledger, can cut a call off; and only rules
         // over time need to know how long one took.
-        let timed = self.0.cell.rules().timed();
+        let timed = self.is_timed();
         let started = ledger.map(Ledger::now).or_else(|| timed.then(clock::now));
         let mut seen = started;
         let now = || self.nanos(*seen.get_or_insert_with(clock::now));
@@ -217,6 +217,11 @@ impl Breaker {
             Ok(ticket) => Ok(Admitted { ticket, started }),
             Err(denied) => Err(self.refusal(denied, seen)),
         }
+    }
+
+    /// Whether a rule asks how long calls take.
+    pub(crate) fn is_timed(&self) -> bool {
+        self.0.cell.rules().timed()
     }
 
     /// Whether any call would be refused now. Changes nothing.
@@ -247,7 +252,7 @@ impl Breaker {
         let mut now = || *ended.get_or_insert_with(clock::ended);
         let took = match (elapsed, admitted.started) {
             (Some(elapsed), _) => nanos(elapsed),
-            (None, Some(started)) if cell.rules().timed() => {
+            (None, Some(started)) if self.is_timed() => {
                 nanos(now().saturating_duration_since(started))
             }
             _ => 0,

@@ -16,6 +16,11 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub struct AtHead;
 
+/// The outcome is read when the response body has ended. See
+/// [`CircuitBreakerLayer::outcome_at_body_end`].
+#[derive(Clone, Copy, Debug)]
+pub struct AtBodyEnd;
+
 /// Refuses calls to a target that fails, and lets probes find out when it is back. See the
 /// [module docs](crate).
 ///
@@ -60,6 +65,22 @@ impl CircuitBreakerLayer {
 impl Default for CircuitBreakerLayer {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+impl<A, K> CircuitBreakerLayer<A, AtHead, K> {
+    /// Hears a success when the response body has ended, and not when its head is there: a stream
+    /// that breaks is a failure. Responses are `http::Response`s, and their body becomes an
+    /// [`OutcomeBody`](crate::OutcomeBody), which keeps the slot of a probe until then. See [the
+    /// crate's docs](crate#at-the-end-of-the-body).
+    #[must_use]
+    pub fn outcome_at_body_end(self) -> CircuitBreakerLayer<A, AtBodyEnd, K> {
+        CircuitBreakerLayer {
+            adapter: self.adapter,
+            states: self.states,
+            key: self.key,
+            at: PhantomData,
+        }
     }
 }
 

@@ -103,6 +103,59 @@
 //! A probe that hangs keeps its slot for the open time, at least 1 s; then one more may enter, and
 //! whichever ends is heard.
 //!
+//! # At the end of the body
+//!
+//! Unless asked otherwise an outcome is read at the response head. With
+//! [`CircuitBreakerLayer::outcome_at_body_end`] a head that is no success settles its call at once,
+//! as before; a success is heard when the body has ended, which is an [`OutcomeBody`] and keeps the
+//! slot of a probe until then:
+//!
+//! | the body | is |
+//! |---|---|
+//! | is read to its end, or empty | success |
+//! | fails | what the adapter reads of its error: Transient, unless it knows better |
+//! | ends short of its size hint or `content-length`; a gRPC call's without a status | Transient |
+//! | has a `grpc-status` in its trailers | the class of that code ([`class_of_grpc`]) |
+//! | is dropped before its end | nothing: the caller left. See "Calls that are dropped" |
+//! | has a [`BodyEnd`] of a layer inside that says how it ended | that, whatever the body says |
+//!
+//! Rules about latency ask for the time to the head: a long stream is no slow one. Whoever stops
+//! reading before the end, for instance at `[DONE]`, has left; a layer inside that knows the last
+//! event and sets a `BodyEnd` before it is given out mends that. Where no caller reads to the end,
+//! no probe ever succeeds.
+//!
+//! ```
+//! use http::{Request, Response};
+//! use http_body_util::{BodyExt, Full, Limited};
+//! use tower::{Layer, ServiceExt, service_fn};
+//! use tower_circuit_breaker::{BreakerConfig, CircuitBreakerLayer, State};
+//! use tower_spillway_core::BoxError;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), BoxError> {
+//! let layer = CircuitBreakerLayer::with_config(BreakerConfig::new().failures(2))?
+//!     .outcome_at_body_end();
+//! let breaker = layer.unnamed_breaker();
+//! let client = layer.layer(service_fn(|_: Request<()>| async {
+//!     // A body that breaks.
+//!     let body = Limited::new(Full::new(&b"Hello"[..]), 3);
+//!     Ok::<_, BoxError>(Response::new(body))
+//! }));
+//!
+//! for _ in 0..2 {
+//!     assert_eq!(breaker.state(), State::Closed);
+//!     let response = client.clone().oneshot(Request::new(())).await?;
+//!     assert_eq!(response.status(), 200);
+//!     assert!(response.into_body().collect().await.is_err());
+//! }
+//! assert_eq!(breaker.state(), State::Open);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`class_of_grpc`]: tower_spillway_core::adapter::class_of_grpc
+//! [`BodyEnd`]: tower_spillway_core::BodyEnd
+//!
 //! # Cost
 //!
 //! A clean call allocates nothing and takes no lock: a success is counted apart, in counters that
@@ -128,6 +181,7 @@
 //!
 //! [`Class`]: tower_spillway_core::Class
 
+mod body;
 mod breaker;
 mod cell;
 mod config;
@@ -151,13 +205,14 @@ mod sync;
 pub use tower_spillway_core::{Refusal, Refused};
 
 pub use self::{
+    body::OutcomeBody,
     breaker::Breaker,
     config::{BreakerConfig, Rule},
     control::Control,
     event::{Event, Events},
-    future::ResponseFuture,
+    future::{ResponseFuture, ToBodyEndFuture},
     key::{ByTarget, KeyOf, Keyed},
-    layer::{AtHead, CircuitBreakerLayer},
+    layer::{AtBodyEnd, AtHead, CircuitBreakerLayer},
     permit::Permit,
     prober::Prober,
     service::CircuitBreaker,

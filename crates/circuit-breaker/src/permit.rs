@@ -115,8 +115,30 @@ impl<B: Reach> Guard<B> {
         adapter: impl FnOnce(&B) -> &A,
         result: Result<&Res, &(dyn Error + 'static)>,
     ) {
-        let reading = adapter(&self.reach).read(result);
+        let reading = self.read(adapter, result);
         self.hear(&reading, None);
+    }
+
+    /// What an outcome means.
+    pub(crate) fn read<Res, A: Read<Res>>(
+        &self,
+        adapter: impl FnOnce(&B) -> &A,
+        result: Result<&Res, &(dyn Error + 'static)>,
+    ) -> Reading {
+        adapter(&self.reach).read(result)
+    }
+
+    /// How long the call took to here, if a rule asks for slow calls.
+    pub(crate) fn took(&self) -> Option<Duration> {
+        let started = self.admitted.started?;
+        let timed = self.reach.breaker().is_timed();
+        timed.then(|| clock::ended().saturating_duration_since(started))
+    }
+
+    /// Nobody waits for it any more. It took so long, where that was measured.
+    pub(crate) fn leave(mut self, took: Option<Duration>) {
+        let heard = self.unanswered();
+        self.settle(heard, took);
     }
 
     /// How long the call has been under way, where that matters to a rule.

@@ -6,15 +6,18 @@ use std::{
     task::{Context, Poll, Waker, ready},
 };
 
+use http::Response;
+use http_body::Body;
 use tower_service::Service;
 use tower_spillway_core::{BoxError, Http, Ledger, MayCarry, Read, Refusal, Refused};
 
 use crate::{
+    body::OutcomeBody,
     breaker::Breaker,
-    future::ResponseFuture,
+    future::{ResponseFuture, ToBodyEndFuture},
     home::{Home, Share},
     key::{ByTarget, KeyOf},
-    layer::AtHead,
+    layer::{AtBodyEnd, AtHead},
     machine::Denied,
     permit::{Guard, Reach},
 };
@@ -70,6 +73,26 @@ impl<S, A, At, K> CircuitBreaker<S, A, At, K> {
         self.inner
     }
 
+    /// Ready when the inner service is, or to refuse.
+    fn poll_admission<Req>(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>>
+    where
+        S: Service<Req>,
+        S::Error: Into<BoxError>,
+    {
+        let refusing = self.home.expected().and_then(|breaker| {
+            let denied = breaker.refuses()?;
+            Some(Readiness::Refusing(breaker.clone(), denied))
+        });
+        if let Some(refusing) = refusing {
+            self.readiness = refusing;
+            return Poll::Ready(Ok(()));
+        }
+        // A refusal remembered from before is over: the inner service answers for itself.
+        self.readiness = Readiness::Inner;
+        ready!(self.inner.poll_ready(cx)).map_err(Into::into)?;
+        Poll::Ready(Ok(()))
+    }
+
     /// The right to this call, or what is answered instead.
     fn admit<Req>(&mut self, request: &mut Req) -> Result<Guard<Share<A>>, BoxError>
     where
@@ -119,18 +142,7 @@ where
     type Future = ResponseFuture<S::Future, A>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        let refusing = self.home.expected().and_then(|breaker| {
-            let denied = breaker.refuses()?;
-            Some(Readiness::Refusing(breaker.clone(), denied))
-        });
-        if let Some(refusing) = refusing {
-            self.readiness = refusing;
-            return Poll::Ready(Ok(()));
-        }
-        // A refusal remembered from before is over: the inner service answers for itself.
-        self.readiness = Readiness::Inner;
-        ready!(self.inner.poll_ready(cx)).map_err(Into::into)?;
-        Poll::Ready(Ok(()))
+        self.poll_admission(cx)
     }
 
     fn call(&mut self, mut request: Req) -> Self::Future {
@@ -140,6 +152,33 @@ where
                 ResponseFuture::calling(call, permit)
             }
             Err(error) => ResponseFuture::not_sent(error),
+        }
+    }
+}
+
+impl<S, A, K, Req, B> Service<Req> for CircuitBreaker<S, A, AtBodyEnd, K>
+where
+    S: Service<Req, Response = Response<B>>,
+    S::Error: Into<BoxError>,
+    B: Body,
+    A: MayCarry<Req> + Read<Response<B>>,
+    K: KeyOf<Req>,
+{
+    type Response = Response<OutcomeBody<B, A>>;
+    type Error = BoxError;
+    type Future = ToBodyEndFuture<S::Future, A>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.poll_admission(cx)
+    }
+
+    fn call(&mut self, mut request: Req) -> Self::Future {
+        match self.admit(&mut request) {
+            Ok(mut permit) => {
+                let call = permit.run(|| self.inner.call(request));
+                ToBodyEndFuture::calling(call, permit)
+            }
+            Err(error) => ToBodyEndFuture::not_sent(error),
         }
     }
 }

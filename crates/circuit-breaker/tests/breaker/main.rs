@@ -9,6 +9,7 @@
 )]
 
 mod adapters;
+mod body_end;
 mod classes;
 mod control;
 mod drops;
