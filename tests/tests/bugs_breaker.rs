@@ -4,10 +4,14 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may")]
 
 mod common;
+mod streams;
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use common::{Req, Res, SECOND, Upstream, always, answer, get, send};
+use http_body_util::BodyExt;
+use streams::{Do, Told};
 use tokio::time::{Instant, advance, timeout};
 use tower::{Service, ServiceExt};
 use tower_layer::Layer;
@@ -184,4 +188,39 @@ async fn src_helicone_window_snaps() {
     advance(3 * SECOND).await;
     let snapshot = breakers.unnamed_breaker().snapshot();
     assert_eq!(snapshot.bad_calls, 50, "at 61 s");
+}
+
+/// The slot of a probe is in the body of its stream: one that is dropped half way gives it back at
+/// once, and so does one that ends.
+#[tokio::test(start_paused = true)]
+async fn slot_leak_on_stream_abort() {
+    let upstream = tower::service_fn(|_: Req| async {
+        let token = || Do::Send(Bytes::from_static(b"data: token\n\n"));
+        let steps = [token(), Do::At(Duration::from_millis(100)), token()];
+        Ok::<_, BoxError>(http::Response::new(Told::new(steps)))
+    });
+    let breakers = layer(BreakerConfig::new()).outcome_at_body_end();
+    let breaker = breakers.unnamed_breaker();
+    let client = breakers.layer(upstream);
+    let ask = || client.clone().oneshot(get());
+    breaker.trip();
+    advance(5 * SECOND).await;
+
+    let mut stream = ask().await.unwrap().into_body();
+    stream.frame().await.unwrap().unwrap();
+    advance(Duration::from_millis(50)).await;
+    let error = ask().await.err().unwrap();
+    assert!(Refused::find(&*error).is_some(), "the one slot is taken");
+    drop(stream);
+    let snapshot = breaker.snapshot();
+    let probes = (snapshot.probes_succeeded, snapshot.probes_failed);
+    assert_eq!((snapshot.probes_out, probes), (0, (0, 0)));
+
+    for _ in 0..2 {
+        assert_eq!(breaker.state(), State::HalfOpen);
+        let answer = ask().await.unwrap();
+        assert_eq!(answer.status(), 200);
+        answer.into_body().collect().await.unwrap();
+    }
+    assert_eq!(breaker.state(), State::Closed);
 }

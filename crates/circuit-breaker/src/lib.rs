@@ -162,7 +162,8 @@
 //! threads share as little as they can, and told to the rules when something fails or is slow. A
 //! refusal while open is a few loads. The clock is read when a call ends, and when it begins if a
 //! rule asks for slow calls; a driver above shares both readings. With a [`Rule::run`] alone it is
-//! not read at all.
+//! not read at all. Heard at the end of the body a call reads it once more, at the head if a rule asks
+//! for slow calls, and still allocates nothing.
 //!
 //! # Metrics
 //!

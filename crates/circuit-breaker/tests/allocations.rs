@@ -6,8 +6,17 @@
     reason = "a test fails by panicking"
 )]
 
-use std::{convert::Infallible, future::Ready, pin::pin, task::Context, time::Duration};
+use std::{
+    convert::Infallible,
+    future::Ready,
+    pin::pin,
+    task::{Context, Poll},
+    time::Duration,
+};
 
+use http::{Request, Response};
+use http_body::Body;
+use http_body_util::Full;
 use tower::{Layer, Service, service_fn};
 use tower_circuit_breaker::{BreakerConfig, CircuitBreaker, CircuitBreakerLayer, Rule, State};
 use tower_spillway_core::{
@@ -131,4 +140,32 @@ fn nor_does_a_clone_of_the_service() {
         }
     });
     assert_eq!(counted.count_total, 0);
+}
+
+// Nor does one whose outcome is read at the end of its body; the clock is read at the head and at
+// the end.
+#[test]
+fn nor_does_one_that_is_heard_at_the_end_of_its_body() {
+    let slow = Rule::slow(Duration::from_secs(1), 0.5, 10, Duration::from_secs(1));
+    let layer = CircuitBreakerLayer::with_config(BreakerConfig::new().rule(slow))
+        .unwrap()
+        .outcome_at_body_end();
+    let mut service = layer.layer(service_fn(|_: Request<()>| {
+        std::future::ready(Ok::<_, Infallible>(Response::new(Full::new(&b"body"[..]))))
+    }));
+    let mut call = || {
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        assert!(service.poll_ready(&mut cx).is_ready());
+        let Poll::Ready(Ok(response)) = pin!(service.call(Request::new(()))).poll(&mut cx) else {
+            panic!("ready at once");
+        };
+        let mut body = pin!(response.into_body());
+        assert!(body.as_mut().poll_frame(&mut cx).is_ready());
+        assert!(body.is_end_stream());
+    };
+    call();
+    let (counted, reads) =
+        clock::reads_during(|| allocation_counter::measure(|| (0..100).for_each(|_| call())));
+    assert_eq!((counted.count_total, reads), (0, 300));
+    assert_eq!(layer.unnamed_breaker().state(), State::Closed);
 }
