@@ -98,8 +98,8 @@ where
                 };
             }
             (Err(error), _) => journey.not_prepared(error),
-            (Ok(()), Readiness::Failed(error)) => {
-                report_not_ready(&error);
+            (Ok(()), Readiness::Failed) => {
+                report_not_ready();
                 journey.not_ready()
             }
         };
@@ -159,8 +159,8 @@ where
                 } => {
                     let ready = match service.poll_ready(cx) {
                         Poll::Ready(Ok(())) => true,
-                        Poll::Ready(Err(e)) => {
-                            report_not_ready(&e.into());
+                        Poll::Ready(Err(_)) => {
+                            report_not_ready();
                             false
                         }
                         Poll::Pending => {
@@ -216,8 +216,9 @@ where
     }
 }
 
-fn report_not_ready(error: &BoxError) {
-    tracing::debug!(%error, "a target failed to become ready");
+/// Without the error's text: it may name an address with a key in it.
+fn report_not_ready() {
+    tracing::debug!("a target failed to become ready");
 }
 
 impl<S, Req, A> fmt::Debug for ResponseFuture<S, Req, A>

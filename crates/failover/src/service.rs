@@ -25,7 +25,7 @@ pub struct FailoverService<S, Req, A = Http> {
 pub(crate) enum Readiness {
     Unknown,
     Ready,
-    Failed(BoxError),
+    Failed,
 }
 
 const READY_WITHIN: Duration = Duration::from_secs(1);
@@ -107,7 +107,7 @@ where
         if matches!(self.readiness, Readiness::Unknown) {
             self.readiness = match self.primary.poll_ready(cx) {
                 Poll::Ready(Ok(())) => Readiness::Ready,
-                Poll::Ready(Err(e)) => Readiness::Failed(e.into()),
+                Poll::Ready(Err(_)) => Readiness::Failed,
                 Poll::Pending => Readiness::Unknown,
             };
         }
@@ -118,7 +118,7 @@ where
         let readiness = mem::replace(&mut self.readiness, Readiness::Unknown);
         let clone = match &readiness {
             // A service that failed is done for; a fresh one may do better.
-            Readiness::Failed(_) => self.fleet.service(0),
+            Readiness::Failed => self.fleet.service(0),
             _ => None,
         };
         let clone = clone.unwrap_or_else(|| self.primary.clone());

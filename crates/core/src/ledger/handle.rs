@@ -245,7 +245,15 @@ impl Ledger {
             return None;
         }
         gate.enter(now);
-        (!driven).then(|| Entry::entered(Arc::clone(gate)))
+        if !driven {
+            return Some(Entry::entered(Arc::clone(gate)));
+        }
+        // After it was entered, or the driver could leave it before.
+        let leg = self.place.leg;
+        if !leg.is_some_and(|leg| self.shared.add_guest(leg, gate)) {
+            gate.leave(now);
+        }
+        None
     }
 
     /// Leaves advice for the driver of this leg, merged with what others left. Without a driver

@@ -188,6 +188,8 @@ pub(super) struct Leg {
     pub(super) scope: Scope,
     /// Gates that layers below the driver entered: the driver leaves them.
     pub(super) guests: SmallVec<[Arc<dyn Gate>; 1]>,
+    /// The driver has left: nobody would leave a gate that is entered now.
+    pub(super) over: bool,
     pub(super) counts: Counts,
     pub(super) total: Total,
     /// What was sent here or on the legs below may have been processed.
@@ -211,6 +213,7 @@ impl Leg {
             deadline: None,
             scope: Scope::default(),
             guests: SmallVec::new(),
+            over: false,
             counts: Counts::default(),
             total: Total::default(),
             in_doubt: false,

@@ -255,6 +255,7 @@ impl Shared {
             record.legs.len() - 1
         });
         if let Some(slot) = record.legs.get_mut(leg) {
+            slot.over = false;
             slot.scope.limits = slot.scope.limits.merge(limits);
         }
         let terms = record.terms(Some(leg));
@@ -279,10 +280,21 @@ impl Shared {
         let Some(slot) = record.legs.get_mut(leg) else {
             return false;
         };
-        slot.scope.add(gate);
-        if driven {
-            slot.guests.push(Arc::clone(gate));
+        if driven && slot.over {
+            return false;
         }
+        slot.scope.add(gate);
+        true
+    }
+
+    /// Leaves it to the driver of a leg to leave a gate that was entered; `false` if that driver has
+    /// left. A request may get here after it, out of the queue of a buffer.
+    pub(super) fn add_guest(&self, leg: usize, gate: &Arc<dyn Gate>) -> bool {
+        let mut record = self.lock();
+        let Some(slot) = record.leg_mut(leg).filter(|slot| !slot.over) else {
+            return false;
+        };
+        slot.guests.push(Arc::clone(gate));
         true
     }
 
@@ -292,7 +304,10 @@ impl Shared {
         record
             .legs
             .get_mut(leg)
-            .map(|slot| std::mem::take(&mut slot.guests))
+            .map(|slot| {
+                slot.over = true;
+                std::mem::take(&mut slot.guests)
+            })
             .unwrap_or_default()
     }
 

@@ -326,3 +326,23 @@ impl<S: Service<Carried<u64>>> Service<Carried<u64>> for Limited<S> {
         self.inside.call(request)
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_gate_that_is_met_after_the_driver_left_is_not_entered() {
+    let gate = CountingGate::allowing(9);
+    let below = Budget { gate: gate.clone() }.layer(always(200));
+    // As a buffer: it calls what is below when it gets to it, though the caller may have left.
+    let queue = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let kept = std::sync::Arc::clone(&queue);
+    let buffer = tower::service_fn(move |request: Carried<u64>| {
+        kept.lock().unwrap().push(request);
+        std::future::pending::<Result<u16, BoxError>>()
+    });
+    let client = plain_retry(retry(SECOND), sends(3)).layer(buffer);
+    let left = tokio::time::timeout(SECOND, call(&client, Carried::new(1))).await;
+    assert!(left.is_err());
+    let late = queue.lock().unwrap().pop().unwrap();
+    call(&below, late).await.unwrap();
+    let (entered, left) = gate.entered_and_left();
+    assert_eq!(entered, left);
+}
