@@ -11,7 +11,7 @@ impl fmt::Display for Settings {
         let (opus, gemini) = self.within;
         writeln!(
             f,
-            "An incident at Anthropic, and a little at Gemini, {} s, a call every {:?}, three clients:",
+            "An incident at Anthropic, {} s, a call every {:?}, three clients:",
             self.lasts().as_secs(),
             self.every
         )?;
