@@ -3,7 +3,12 @@
 //! Run with `cargo bench -p spillway-tests --bench overhead`. The last lines are ratios of medians
 //! of this run; single times depend on the machine.
 
-#![allow(clippy::unwrap_used, missing_docs, reason = "a bench may")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "a bench may"
+)]
 
 use std::{
     fs,

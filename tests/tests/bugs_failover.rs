@@ -157,7 +157,7 @@ async fn tpm_charged_to_wrong_target() {
 
 /// An answer that hides whether the work was done: a `POST` is sent once and the record says why,
 /// unless somebody said that it may be done twice. (What is sent again in doubt is counted as
-/// `spillway.possible_duplicates`: tested in `crates/core`.)
+/// `spillway.possible_duplicates`: tested in `crates/core` and `crates/failover`.)
 #[tokio::test(start_paused = true)]
 async fn post_502_may_be_billed() {
     let run = async |status: u16, request: Req, terms: fn(Target<_, _>) -> Target<_, _>| {

@@ -10,3 +10,8 @@ pub(crate) fn hop(from: &str, to: &str, cause: &'static str) {
     ];
     counter!("spillway.failover.hops", labels).increment(1);
 }
+
+pub(crate) fn possible_duplicate(at: &str) {
+    let label = Label::new("target", at.to_owned());
+    counter!("spillway.possible_duplicates", vec![label]).increment(1);
+}

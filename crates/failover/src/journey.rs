@@ -20,6 +20,13 @@ struct Kept<Res> {
     leg: Ledger,
 }
 
+impl<Res> Kept<Res> {
+    /// The target may have done the work.
+    fn in_doubt(&self) -> bool {
+        !self.reading.is_unprocessed() || self.leg.is_in_doubt()
+    }
+}
+
 /// What follows from an outcome.
 pub(crate) enum Next<Req, Res> {
     /// The caller gets this.
@@ -179,6 +186,10 @@ where
             Class::CallerFault => self.caller_fault(kept),
             _ => match self.may_hop(&kept) {
                 Ok(request) => {
+                    #[cfg(feature = "metrics")]
+                    if let (true, Some(target)) = (kept.in_doubt(), self.target()) {
+                        crate::figures::possible_duplicate(target);
+                    }
                     let cause = kept.leg.cause().map(Cause::as_str);
                     self.hop(kept.reading.class(), cause);
                     if self.index == 1 {
@@ -201,8 +212,7 @@ where
 
     /// Whether the next target may be asked after a real outcome; the request for it if so.
     fn may_hop(&mut self, kept: &Kept<Res>) -> Result<Req, Option<Cause>> {
-        let in_doubt = !kept.reading.is_unprocessed() || kept.leg.is_in_doubt();
-        if in_doubt && !self.resend_safe && !self.is_last() {
+        if kept.in_doubt() && !self.resend_safe && !self.is_last() {
             return Err(Some(Cause::MayHaveBeenProcessed));
         }
         self.onward(Some(&kept.leg), kept.out.is_ok())

@@ -79,6 +79,7 @@
 //! | name | kind | labels |
 //! |---|---|---|
 //! | `spillway.failover.hops` | counter | `from`, `to`: targets; `cause`: why the leg ended ([`Cause`]), else the class of its outcome ([`Class`]) |
+//! | `spillway.possible_duplicates` | counter | `target`: the one that may have done the work already, after which the next was asked |
 //!
 //! [`Cause`]: tower_spillway_core::Cause
 //! [`Class`]: tower_spillway_core::Class
