@@ -19,8 +19,8 @@ use common::{
     server::{Act, Server, client},
 };
 use http::HeaderValue;
-use tower::{Service, ServiceBuilder, ServiceExt};
-use tower_spillway::prelude::*;
+use tower::{Layer, Service, ServiceBuilder, ServiceExt};
+use tower_spillway::{core::testing::readiness::Readiness, prelude::*};
 
 #[tokio::test]
 async fn neither_server_ever_sees_the_key_of_the_other_nor_of_the_caller() {
@@ -93,4 +93,20 @@ async fn neither_server_ever_sees_the_key_of_the_other_nor_of_the_caller() {
             assert_eq!(&seen.body[..], b"hi", "the whole body, each time");
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_text_of_an_error_of_readiness_is_not_logged() {
+    let readiness = Readiness::new();
+    readiness.set_failed("connect to https://gemini/?key=planted");
+    let upstream = common::always(200, &[]);
+    let targets =
+        ["opus", "gemini"].map(|name| Target::new(name, readiness.layer(upstream.clone())));
+    let service = FailoverService::new(targets).unwrap();
+    let lines = common::logged(tracing::Level::TRACE, async {
+        assert!(service.oneshot(post()).await.is_err());
+    })
+    .await;
+    assert!(lines.iter().any(|line| line.contains("become ready")));
+    assert!(!lines.iter().any(|line| line.contains("planted")));
 }
