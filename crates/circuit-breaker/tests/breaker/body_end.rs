@@ -247,6 +247,34 @@ async fn a_layer_inside_knows_better_how_it_ended() {
     }
     assert_eq!(breaker.state(), State::Open);
 
+    // Nor need it leave: the frame that comes with it settles, and so does a head.
+    let (service, breaker) = half_open(told(Class::Success, &[EVENT, || Do::Stall])).await;
+    let mut body = head(&service).await.into_body();
+    body.frame().await.unwrap().unwrap();
+    assert_eq!(breaker.snapshot().probes_out, 1);
+    body.frame().await.unwrap().unwrap();
+    let snapshot = breaker.snapshot();
+    assert_eq!((snapshot.probes_out, snapshot.probes_succeeded), (0, 1));
+    let (service, breaker) = half_open(|| {
+        let end = BodyEnd::new();
+        end.set(Class::Success.into());
+        let mut response = stream(&[Do::Stall]);
+        response.extensions_mut().insert(end);
+        response
+    })
+    .await;
+    let _open = head(&service).await;
+    let snapshot = breaker.snapshot();
+    assert_eq!((snapshot.probes_out, snapshot.probes_succeeded), (0, 1));
+
+    // Set while the caller waits for a frame that never comes.
+    let (service, breaker) = half_open(told(Class::Transient, &[|| Do::Stall])).await;
+    let mut body = head(&service).await.into_body();
+    body.frame().await.unwrap().unwrap();
+    assert!(timeout(SECOND, body.frame()).await.is_err());
+    drop(body);
+    assert_eq!(breaker.state(), State::Open);
+
     // One that was not set says nothing.
     let unset = || {
         let mut response = stream(&[Do::Data("a"), Do::Fail]);
@@ -285,6 +313,11 @@ async fn a_grpc_status_in_the_trailers_is_the_outcome() {
         assert_eq!(out, wanted, "{code:?} {pushback:?}");
     }
     // Trailers that say nothing of it are an end like any other; a gRPC call has no such end.
+    let (service, breaker) =
+        half_open(|| stream(&[Do::Trailers(HeaderMap::new()), Do::Stall])).await;
+    let mut body = head(&service).await.into_body();
+    body.frame().await.unwrap().unwrap();
+    assert_eq!(breaker.snapshot().probes_succeeded, 1);
     let mut none = HeaderMap::new();
     none.insert("server-timing", "db".parse().unwrap());
     let plain = move || stream(&[Do::Data("a"), Do::Trailers(none.clone())]);
