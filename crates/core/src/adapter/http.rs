@@ -17,6 +17,13 @@ use crate::{
 /// A held body is at most this long.
 const MOST_HELD: u64 = 64 * 1024;
 
+/// Whether a body is known to be short enough to be held while a driver waits.
+pub(crate) fn is_small<B: Body>(body: &B) -> bool {
+    body.size_hint()
+        .upper()
+        .is_some_and(|most| most <= MOST_HELD)
+}
+
 /// What authenticates the caller to one target.
 const CREDENTIALS: [HeaderName; 6] = [
     header::AUTHORIZATION,
@@ -182,11 +189,7 @@ impl<B: Body> Read<Response<B>> for Http {
     }
 
     fn holdable(&self, response: &Response<B>) -> bool {
-        response
-            .body()
-            .size_hint()
-            .upper()
-            .is_some_and(|most| most <= MOST_HELD)
+        is_small(response.body())
     }
 
     fn hint_on_success(&self, response: &Response<B>) -> Option<Hint> {

@@ -16,7 +16,7 @@ mod table;
 
 use std::error::Error;
 
-pub(crate) use self::http::IDEMPOTENCY_KEY;
+pub(crate) use self::http::{IDEMPOTENCY_KEY, is_small};
 pub use self::{
     detached::Detached,
     errors::ErrorReader,

@@ -18,7 +18,7 @@ use super::{
     PermitBody,
     permits::{Permits, Waiting},
 };
-use crate::{BoxError, Refusal, Refused, clock};
+use crate::{BoxError, Refusal, Refused, adapter::is_small, clock};
 
 /// The semaphore's own future has no name. It is made only where a call must wait.
 type Acquire =
@@ -207,6 +207,10 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let (response, permit) = ready!(self.project().inner.poll(cx))?;
+        // A driver may hold a small answer that is no success through its whole wait. With the
+        // permit in it, the answer would keep out the very retry that it is held for.
+        let over = !response.status().is_success() && is_small(response.body());
+        let permit = permit.filter(|_| !over);
         Poll::Ready(Ok(response.map(|body| PermitBody::new(body, permit))))
     }
 }

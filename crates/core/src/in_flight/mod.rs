@@ -1,5 +1,6 @@
 //! A bound on the requests that are out at one target: a permit each, to the end of the response
-//! body.
+//! body. An answer that is no success and at most 64 KiB long gives it back with its head: a
+//! retrying layer may hold such an answer while it waits to send again.
 //!
 //! Put it in a target's stack, outside [`AttemptTimeoutLayer`](crate::attempt_timeout): a request
 //! that waits for a permit has not been sent, so no attempt's time runs and no breaker counts it. A

@@ -342,3 +342,22 @@ fn auto_traits() {
         .layer(always(200));
     send(&client.call(Carried::new(1)));
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_a_driver_holds_keeps_no_permit_from_the_retry_nor_from_others() {
+    let layer = layer(1);
+    let upstream = Script::new([answer(503, &[("retry-after", "30")]), answer(200, &[])]);
+    let client = RetryLayer::new(retry(30 * SECOND)).layer(layer.layer(upstream.clone()));
+    let waiting = tokio::spawn({
+        let client = client.clone();
+        async move { call(&client, request(Method::GET)).await }
+    });
+    tokio::time::sleep(SECOND).await;
+    assert_eq!(layer.unnamed_permits().in_flight(), 0);
+    assert_eq!(
+        call(&client, request(Method::GET)).await.unwrap().status(),
+        200
+    );
+    assert_eq!(waiting.await.unwrap().unwrap().status(), 200);
+    assert_eq!(upstream.calls(), 3);
+}
