@@ -92,8 +92,8 @@ pub mod prelude {
     };
     pub use tower_retry_budget::RetryBudgetLayer;
     pub use tower_spillway_core::{
-        BoxError, Carried, Cause, Class, Http, Ledger, Outcome, Plain, Policy, Reading, Refused,
-        ReplayBody, ReplayLayer, Report, RetryLayer, TimedOut, Verdict,
+        BoxError, Carried, Cause, Class, History, Http, Ledger, Outcome, Plain, Policy, Reading,
+        Refused, ReplayBody, ReplayLayer, Report, RetryLayer, TimedOut, Verdict,
         attempt_timeout::AttemptTimeoutLayer, call::CallLayer, classify::ClassifyLayer,
         idempotency_key::IdempotencyKeyLayer, in_flight::InFlightLayer,
     };
