@@ -297,6 +297,79 @@ fn batch(input: &Path, out: &Path, more: &[&str]) -> Command {
     command
 }
 
+#[test]
+fn a_file_that_is_no_result_is_never_written_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let (input, out) = (dir.path().join("in.jsonl"), dir.path().join("out"));
+    fs::write(&input, "\"a\"\n").unwrap();
+    let mine = "my diary\n";
+    for name in ["out", "out.part", "out.sorted", "out.lock"] {
+        for (more, text) in [
+            (&[][..], mine),
+            (&["--resume"][..], mine),
+            // Results, and a line that is none.
+            (
+                &["--resume"][..],
+                "{\"line\":1,\"key\":\"k\",\"error\":null}\n{\"x\":1}\n",
+            ),
+        ] {
+            let file = dir.path().join(name);
+            fs::write(&file, text).unwrap();
+            let refused = batch(&input, &out, more).output().unwrap();
+            assert_eq!(refused.status.code(), Some(1));
+            let said = String::from_utf8(refused.stderr).unwrap();
+            let told = format!("{name} is not a result of batch; choose another --out");
+            assert!(said.contains(&told), "{said}");
+            assert!(!said.contains("--resume"), "{said}");
+            assert_eq!(fs::read_to_string(&file).unwrap(), text);
+            fs::remove_file(&file).unwrap();
+            let left = fs::read_dir(dir.path()).unwrap().count();
+            assert_eq!(left, 1, "the input alone");
+        }
+    }
+}
+
+#[test]
+fn the_input_is_not_the_output() {
+    let dir = tempfile::tempdir().unwrap();
+    let input = dir.path().join("in.jsonl");
+    fs::write(&input, "\"a\"\n").unwrap();
+    let roundabout = dir.path().join(".").join("in.jsonl");
+    for more in [&[][..], &["--resume"]] {
+        let refused = batch(&input, &roundabout, more).output().unwrap();
+        assert_eq!(refused.status.code(), Some(1));
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert!(said.contains("in.jsonl is the input"), "{said}");
+        assert!(!said.contains("--resume"), "{said}");
+        assert_eq!(fs::read_to_string(&input).unwrap(), "\"a\"\n");
+    }
+}
+
+#[test]
+fn two_batches_do_not_share_an_output_and_a_dead_one_holds_nobody_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let (input, out) = (dir.path().join("in.jsonl"), dir.path().join("out.jsonl"));
+    let lock = dir.path().join("out.jsonl.lock");
+    fs::write(&input, "\"a\"\n").unwrap();
+
+    let held = Journal::create(&out).unwrap();
+    let refused = batch(&input, &out, &["--resume"]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    let said = String::from_utf8(refused.stderr).unwrap();
+    let told = format!("is being written by process {}", std::process::id());
+    assert!(said.contains(&told), "{said}");
+    assert!(lock.exists(), "it is the other's");
+    drop(held);
+    assert!(!lock.exists());
+
+    // As a kill leaves it: with a number, which may be anybody's by now.
+    let left = format!("opus-to-gemini batch, process {}\n", std::process::id());
+    fs::write(&lock, left).unwrap();
+    let taken = batch(&input, &out, &["--resume"]).output().unwrap();
+    assert!(taken.status.success());
+    assert!(!lock.exists());
+}
+
 /// Waits until so many results are on disk; the test runner bounds it.
 fn kill_after(child: &mut Child, part: &Path, results: usize) {
     while fs::read_to_string(part).unwrap_or_default().lines().count() <= results {
@@ -381,6 +454,7 @@ fn ctrl_c_ends_cleanly_and_says_how_to_go_on() {
     );
     let ended = child.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(130));
+    assert!(!dir.path().join("out.jsonl.lock").exists());
     let said = String::from_utf8(ended.stdout).unwrap();
     assert!(said.starts_with("stopped: ok="), "{said}");
     assert!(

@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::Value;
 
-use super::{Item, Outcome};
+use super::{Item, Outcome, lock::Lock};
 
 /// The output of a batch while it grows.
 ///
@@ -24,6 +24,8 @@ pub struct Journal {
     file: File,
     /// By line; of two results for one line the later.
     done: HashMap<usize, Done>,
+    /// Last, so that all else is done when it goes.
+    _lock: Lock,
 }
 
 #[derive(Clone, Debug)]
@@ -40,6 +42,17 @@ pub enum JournalError {
     /// There is one from an earlier run.
     #[error("{0} is there already: --resume goes on with it, or choose another --out")]
     IsThere(PathBuf),
+    /// There is one that is nothing of a batch's: it would be lost.
+    #[error("{0} is not a result of batch; choose another --out")]
+    Foreign(PathBuf),
+    /// Another batch writes it now.
+    #[error("{out} is being written by {process}: wait for it, or choose another --out")]
+    Busy {
+        /// The output.
+        out: PathBuf,
+        /// Who writes it.
+        process: String,
+    },
     /// The file system said no.
     #[error("{path} cannot be written")]
     Io {
@@ -55,35 +68,34 @@ impl Journal {
     ///
     /// # Errors
     ///
-    /// There is one already, whole or in part; or the file cannot be made.
+    /// There is one already, whole or in part; there is a file in its place that is none; another
+    /// batch writes it; or the file cannot be made.
     pub fn create(out: &Path) -> Result<Self, JournalError> {
-        let part = part(out);
-        for path in [out, &part] {
+        let lock = Lock::take(out, beside(out, ".lock"))?;
+        // What is not ours is told first: to go on with it is no way out.
+        earlier(out)?;
+        for path in [out.to_owned(), beside(out, ".part")] {
             if path.exists() {
-                return Err(JournalError::IsThere(path.to_owned()));
+                return Err(JournalError::IsThere(path));
             }
         }
-        Self::open(out, part, HashMap::new())
+        Self::open(out, HashMap::new(), lock)
     }
 
     /// Goes on with an output, whole or in part; begins one if there is none.
     ///
     /// # Errors
     ///
-    /// A file cannot be read or written.
+    /// There is a file in its place that is none; another batch writes it; or a file cannot be
+    /// read or written.
     pub fn resume(out: &Path) -> Result<Self, JournalError> {
-        let part = part(out);
-        let mut done = HashMap::new();
-        for path in [out, &part] {
-            read(path, &mut done).map_err(|source| JournalError::Io {
-                path: path.to_owned(),
-                source,
-            })?;
-        }
-        Self::open(out, part, done)
+        let lock = Lock::take(out, beside(out, ".lock"))?;
+        let done = earlier(out)?;
+        Self::open(out, done, lock)
     }
 
-    fn open(out: &Path, part: PathBuf, done: HashMap<usize, Done>) -> Result<Self, JournalError> {
+    fn open(out: &Path, done: HashMap<usize, Done>, lock: Lock) -> Result<Self, JournalError> {
+        let part = beside(out, ".part");
         let failed = |source| JournalError::Io {
             path: part.clone(),
             source,
@@ -97,6 +109,7 @@ impl Journal {
             part,
             file,
             done,
+            _lock: lock,
         })
     }
 
@@ -134,9 +147,7 @@ impl Journal {
     ///
     /// The file cannot be written.
     pub fn finish(self, items: &[Item]) -> Result<(), JournalError> {
-        let mut sorted = self.out.as_os_str().to_owned();
-        sorted.push(".sorted");
-        let sorted = PathBuf::from(sorted);
+        let sorted = beside(&self.out, ".sorted");
         let write = || {
             let mut file = io::BufWriter::new(File::create(&sorted)?);
             for done in items.iter().filter_map(|item| self.done.get(&item.line)) {
@@ -156,34 +167,64 @@ impl Journal {
     }
 }
 
-fn part(out: &Path) -> PathBuf {
+fn beside(out: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(out.as_os_str());
-    name.push(".part");
+    name.push(ending);
     PathBuf::from(name)
 }
 
-/// Reads results; lines that are none, such as the half of one, are skipped.
-fn read(path: &Path, done: &mut HashMap<usize, Done>) -> io::Result<()> {
-    let bytes = match fs::read(path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    for text in bytes.split(|b| *b == b'\n') {
-        let Ok(Value::Object(fields)) = serde_json::from_slice::<Value>(text) else {
-            continue;
-        };
-        let line = fields.get("line").and_then(Value::as_u64);
-        let key = fields.get("key").and_then(Value::as_str);
-        let (Some(Ok(line)), Some(key)) = (line.map(usize::try_from), key) else {
-            continue;
-        };
-        let entry = Done {
-            key: key.to_owned(),
-            ok: fields.get("error").is_none_or(Value::is_null),
-            text: String::from_utf8_lossy(text).trim().to_owned(),
-        };
-        done.insert(line, entry);
+/// What earlier runs did, if all that is there is theirs.
+fn earlier(out: &Path) -> Result<HashMap<usize, Done>, JournalError> {
+    let mut done = HashMap::new();
+    // The sorted one says nothing new, and is written over.
+    let (sorted, part) = (beside(out, ".sorted"), beside(out, ".part"));
+    for (path, torn) in [(sorted.as_path(), true), (out, false), (&part, true)] {
+        match read(path, torn, &mut done) {
+            Ok(true) => {}
+            Ok(false) => return Err(JournalError::Foreign(path.to_owned())),
+            Err(source) => {
+                return Err(JournalError::Io {
+                    path: path.to_owned(),
+                    source,
+                });
+            }
+        }
     }
-    Ok(())
+    Ok(done)
+}
+
+/// Reads results; whether there is nothing else. With `torn`, half a result may be there too, as
+/// a kill leaves it.
+fn read(path: &Path, torn: bool, done: &mut HashMap<usize, Done>) -> io::Result<bool> {
+    match fs::metadata(path) {
+        Ok(found) if !found.is_file() => return Ok(false),
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        Err(error) => return Err(error),
+    }
+    for text in fs::read(path)?.split(|b| *b == b'\n') {
+        let text = text.trim_ascii();
+        if text.is_empty() {
+            continue;
+        }
+        let value = serde_json::from_slice::<Value>(text);
+        match value.as_ref().ok().and_then(|value| result(value, text)) {
+            Some((line, entry)) => {
+                done.insert(line, entry);
+            }
+            None if torn && value.is_err() && text.starts_with(b"{") => {}
+            None => return Ok(false),
+        }
+    }
+    Ok(true)
+}
+
+fn result(value: &Value, text: &[u8]) -> Option<(usize, Done)> {
+    let line = usize::try_from(value.get("line")?.as_u64()?).ok()?;
+    let entry = Done {
+        key: value.get("key")?.as_str()?.to_owned(),
+        ok: value.get("error")?.is_null(),
+        text: String::from_utf8_lossy(text).into_owned(),
+    };
+    Some((line, entry))
 }

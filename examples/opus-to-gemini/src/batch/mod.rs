@@ -13,6 +13,7 @@
 
 mod item;
 mod journal;
+mod lock;
 mod outcome;
 mod queue;
 mod run;

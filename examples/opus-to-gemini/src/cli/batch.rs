@@ -37,6 +37,11 @@ pub(super) struct Args {
 
 pub(super) async fn run_args(args: Args) -> anyhow::Result<ExitCode> {
     let shown = args.file.display();
+    if let (Ok(file), Ok(out)) = (args.file.canonicalize(), args.out.canonicalize())
+        && file == out
+    {
+        bail!("{shown} is the input: choose another --out");
+    }
     let text = std::fs::read_to_string(&args.file);
     let items = items(&text.with_context(|| format!("{shown} cannot be read"))?);
     if items.is_empty() {
