@@ -52,6 +52,61 @@ fn a_missing_key_is_named_with_what_to_do() {
 }
 
 #[test]
+fn the_advice_is_about_the_keys_that_are_missing() {
+    let said = |keys: &[(&str, &str)], args: &[&str]| {
+        let out = run(keys, args);
+        assert!(!out.status.success());
+        text(&out.stderr).to_owned()
+    };
+    let of =
+        |said: &str| ["anthropic.com", "google.com", "--allow-missing"].map(|a| said.contains(a));
+    let gemini = [("GEMINI_API_KEY", "g")];
+    assert_eq!(of(&said(&gemini, &["chat", "hi"])), [true, false, true]);
+    // No target would be left.
+    for more in [&["chat", "hi"][..], &["chat", "--allow-missing", "hi"]] {
+        assert_eq!(of(&said(&[], more)), [true, true, false]);
+    }
+    let gateway = [
+        "chat",
+        "--base-url",
+        "http://127.0.0.1:1/v1",
+        "--key-env",
+        "GW_KEY",
+        "hi",
+    ];
+    let said = said(&[], &gateway);
+    assert!(said.contains("GW_KEY is not set.\nSet it "), "{said}");
+    assert_eq!(of(&said), [false, false, false]);
+}
+
+#[test]
+fn help_fits_80_columns() {
+    for of in ["", "demo", "chat", "batch", "config", "config check"] {
+        for help in ["-h", "--help"] {
+            let args: Vec<_> = of.split_whitespace().chain([help]).collect();
+            let out = run(&[], &args);
+            assert!(out.status.success());
+            for line in text(&out.stdout).lines() {
+                assert!(line.chars().count() <= 80, "{args:?}: {line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn where_nobody_listens_is_told() {
+    let base = "http://127.0.0.1:1/v1";
+    let out = run(
+        &[("GW_KEY", "gw-key")],
+        &["chat", "--base-url", base, "--key-env", "GW_KEY", "hi"],
+    );
+    assert!(!out.status.success());
+    let said = text(&out.stderr);
+    let told = format!("Tried {base}/chat/completions.\n");
+    assert!(said.contains("refused") && said.contains(&told), "{said}");
+}
+
+#[test]
 fn a_vendors_error_is_its_message_and_a_failure() {
     let out = run(
         &[],

@@ -152,3 +152,26 @@ fn the_binary_states_its_speed_and_is_quiet_while_it_plays() {
     let played: Played = serde_json::from_slice(&json).unwrap();
     assert!(said.contains(&played.to_string()));
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_cannot_be_written_is_told_at_once_and_costs_no_table() {
+    let _turn = TURN.blocking_lock();
+    let demo = |file: &std::path::Path| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_opus-to-gemini"));
+        command.args(["demo", "--speed", "60", "--json"]).arg(file);
+        command.output().unwrap()
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let out = demo(&dir.path().join("none").join("demo.json"));
+    assert!(!out.status.success());
+    assert!(out.stdout.is_empty(), "nothing was played");
+
+    // Can be opened, and not be written.
+    let out = demo("/dev/full".as_ref());
+    assert!(!out.status.success());
+    let said = String::from_utf8(out.stderr).unwrap();
+    assert!(said.contains("/dev/full cannot be written"), "{said}");
+    let said = String::from_utf8(out.stdout).unwrap();
+    assert!(said.contains("attempts per call"), "{said}");
+}

@@ -156,7 +156,7 @@ pub(super) fn again(asked: &Asked) -> Again {
             }
             None
         }
-        ChatError::NoText { .. } => return Again::No,
+        ChatError::NoText { .. } | ChatError::AllRefused(_) => return Again::No,
     };
     // Only what may pass: a key, a model or a request that is wrong stays so.
     let sent = |class: Class| class != Class::Refused;

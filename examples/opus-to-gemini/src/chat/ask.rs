@@ -5,7 +5,8 @@ use http::{HeaderValue, Request};
 use http_body_util::{BodyExt, Full};
 use serde_json::{Map, Value, json};
 use tower::ServiceExt;
-use tower_spillway_core::{BoxError, Ledger, Reading, Report, hint::Hint};
+use tower_failover::AllRefused;
+use tower_spillway_core::{BoxError, Ledger, Reading, Report, error::find, hint::Hint};
 use tower_spillway_llm::Usage;
 
 use super::{ChatError, read};
@@ -111,7 +112,10 @@ pub async fn ask(pipeline: &Pipeline, chat: &Chat) -> Asked {
     let request = chat.request(ledger.clone());
     let answer = match pipeline.clone().oneshot(request).await {
         Ok(response) => read_answer(pipeline, &ledger, response).await,
-        Err(error) => Err(ChatError::NoAnswer(error)),
+        Err(error) => Err(match find::<AllRefused>(&*error) {
+            Some(refused) => ChatError::AllRefused(*refused),
+            None => ChatError::NoAnswer(error),
+        }),
     };
     Asked {
         answer,

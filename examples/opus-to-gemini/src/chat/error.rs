@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tower_failover::AllRefused;
-use tower_spillway_core::{BoxError, error::find};
+use tower_spillway_core::BoxError;
 
 /// A chat without an answer. No message holds a key or a body.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +31,9 @@ pub enum ChatError {
         /// What is wrong with it.
         why: String,
     },
+    /// Every target refused, and nothing was sent.
+    #[error("no answer: every target refused{}", retry_in(.0))]
+    AllRefused(AllRefused),
     /// There was no answer at all.
     #[error("no answer")]
     NoAnswer(#[source] BoxError),
@@ -40,7 +43,7 @@ impl ChatError {
     /// Every target refused, and nothing was sent.
     pub fn all_refused(&self) -> Option<&AllRefused> {
         match self {
-            Self::NoAnswer(error) => find(&**error),
+            Self::AllRefused(refused) => Some(refused),
             _ => None,
         }
     }
@@ -49,7 +52,16 @@ impl ChatError {
     pub fn status(&self) -> Option<u16> {
         match self {
             Self::Vendor { status, .. } | Self::NoText { status, .. } => Some(*status),
-            Self::NoAnswer(_) => None,
+            Self::AllRefused(_) | Self::NoAnswer(_) => None,
         }
     }
+}
+
+/// In tenths of a second, not less than it is.
+fn retry_in(refused: &AllRefused) -> String {
+    let Some(wait) = refused.retry_in() else {
+        return String::new();
+    };
+    let tenths = wait.as_millis().div_ceil(100);
+    format!(", retry in {}.{} s", tenths / 10, tenths % 10)
 }

@@ -8,6 +8,7 @@ use opus_to_gemini::{
     config::Profile,
 };
 use serde_json::json;
+use tower_spillway_core::Report;
 
 use super::setup::{Options, Ready};
 
@@ -37,7 +38,9 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         true => print_json(&ready, &record, asked)?,
         false => {
             eprintln!("{}", serde_json::to_string(&record)?);
-            let answer = asked.answer.map_err(|error| explain(&ready, error))?;
+            let answer = asked
+                .answer
+                .map_err(|error| explain(&ready, &asked.report, error))?;
             println!("{}", answer.text);
             ExitCode::SUCCESS
         }
@@ -52,7 +55,7 @@ fn print_json(ready: &Ready, record: &Record, asked: Asked) -> anyhow::Result<Ex
         Ok(answer) => ("answer", json!(answer.text), ExitCode::SUCCESS),
         Err(error) => {
             let status = error.status();
-            let message = format!("{:#}", explain(ready, error));
+            let message = format!("{:#}", explain(ready, &asked.report, error));
             let error = json!({"status": status, "message": message});
             ("error", error, ExitCode::FAILURE)
         }
@@ -65,7 +68,7 @@ fn print_json(ready: &Ready, record: &Record, asked: Asked) -> anyhow::Result<Ex
 }
 
 /// The error, with what to do next.
-fn explain(ready: &Ready, error: ChatError) -> anyhow::Error {
+fn explain(ready: &Ready, report: &Report, error: ChatError) -> anyhow::Error {
     let next = match &error {
         ChatError::Vendor {
             target,
@@ -84,10 +87,15 @@ fn explain(ready: &Ready, error: ChatError) -> anyhow::Error {
             429 | 500.. => Some("All targets were asked. Try again later.".into()),
             _ => None,
         },
-        ChatError::NoAnswer(_) if error.all_refused().is_some() => {
-            Some("Try again later.".to_owned())
+        ChatError::AllRefused(_) => Some("Try again later.".to_owned()),
+        ChatError::NoAnswer(_) => {
+            let urls = ready.urls(report);
+            let tried = match urls.is_empty() {
+                true => String::new(),
+                false => format!("Tried {}.\n", urls.join(" and ")),
+            };
+            Some(format!("{tried}Is the network up, and may it reach them?"))
         }
-        ChatError::NoAnswer(_) => Some("Is the network up, and may it reach the vendors?".into()),
         _ => None,
     };
     match next {

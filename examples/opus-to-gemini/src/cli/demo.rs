@@ -1,6 +1,6 @@
 //! `opus-to-gemini demo`
 
-use std::{io::IsTerminal, path::PathBuf, process::ExitCode};
+use std::{fs::OpenOptions, io::IsTerminal, path::PathBuf, process::ExitCode};
 
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -11,7 +11,8 @@ pub(super) struct Args {
     /// Plays so many times as fast as real [default: 15].
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=60))]
     speed: Option<u32>,
-    /// Draws latencies and jitter from another seed [default: 42].
+    /// Draws latencies and jitter from another seed [default: 42]. Figures vary a little all the
+    /// same: sockets and time are real.
     #[arg(long)]
     seed: Option<u64>,
     /// Writes every report and both vendors' logs, of which the table is made.
@@ -23,6 +24,15 @@ pub(super) async fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut settings = Settings::default();
     settings.speed = args.speed.unwrap_or(settings.speed);
     settings.seed = args.seed.unwrap_or(settings.seed);
+    if let Some(file) = &args.json {
+        // What cannot be written is told before it is waited for; an old one stays until then.
+        let open = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(file);
+        open.with_context(|| format!("{} cannot be written", file.display()))?;
+    }
     println!("{settings}\n");
 
     let bar = bar(&settings);
@@ -34,11 +44,9 @@ pub(super) async fn run(args: &Args) -> anyhow::Result<ExitCode> {
     .await?;
     bar.finish_and_clear();
 
-    if let Some(file) = &args.json {
-        write(&played, file)?;
-    }
     print!("{played}");
     if let Some(file) = &args.json {
+        write(&played, file)?;
         println!("\nEvery report and both vendors' logs: {}", file.display());
     }
     Ok(ExitCode::SUCCESS)

@@ -14,7 +14,7 @@ use tracing::Level;
 
 /// Chat calls to Claude Opus that go on to Gemini when they must.
 #[derive(Debug, Parser)]
-#[command(version)]
+#[command(version, max_term_width = 80)]
 pub(crate) struct Args {
     /// `demo` if none is given.
     #[command(subcommand)]

@@ -9,7 +9,7 @@ use opus_to_gemini::{
     keys,
     pipeline::Pipeline,
 };
-use tower_spillway_core::Chance;
+use tower_spillway_core::{Chance, Report};
 use tower_spillway_llm::{PriceTable, Vendor};
 
 #[derive(Clone, Debug, clap::Args)]
@@ -57,6 +57,16 @@ impl Ready {
     pub(super) fn key_env(&self, target: &str) -> &str {
         let target = self.config.targets.get(target);
         target.map_or("its variable", |t| &t.key_env)
+    }
+
+    /// Where a call was sent, each address once.
+    pub(super) fn urls(&self, report: &Report) -> Vec<&str> {
+        let mut urls = Vec::new();
+        for target in report.attempts.iter().filter_map(|a| a.target.as_ref()) {
+            let target = self.config.targets.get(&*target.to_string());
+            urls.extend(target.map(|t| &*t.url).filter(|url| !urls.contains(url)));
+        }
+        urls
     }
 
     pub(super) async fn stop(self) {
@@ -176,20 +186,13 @@ impl Options {
         if missing.is_empty() {
             return Ok(());
         }
-        let mut variables: Vec<_> = missing.iter().filter_map(variable).cloned().collect();
-        variables.dedup();
-        if !self.allow_missing {
-            let are = if variables.len() == 1 { "is" } else { "are" };
-            bail!("{} {are} not set.\n{NO_KEY}", variables.join(" and "));
-        }
         let left: Vec<String> = chain.into_iter().filter(|n| !missing.contains(n)).collect();
-        if left.is_empty() {
-            bail!(
-                "no target is left: {} not set.\n{NO_KEY}",
-                variables.join(" and ")
-            );
+        if left.is_empty() || !self.allow_missing {
+            let targets = missing.iter().filter_map(|name| config.targets.get(name));
+            bail!(no_key(targets, self.allow_missing, !left.is_empty()));
         }
-        for (name, variable) in missing.iter().zip(&variables) {
+        for name in &missing {
+            let variable = variable(name).map_or("its key", String::as_str);
             eprintln!("warning: target {name} is left out: {variable} is not set");
         }
         config.chains.insert(self.chain.clone(), left);
@@ -197,7 +200,46 @@ impl Options {
     }
 }
 
-const NO_KEY: &str = "\
-Keys are made at https://console.anthropic.com/settings/keys and https://aistudio.google.com/apikey.
-Set them in the environment, or go on without those targets: --allow-missing.
-Try without any key: opus-to-gemini chat --fake PROMPT";
+/// Which keys are missing, and what can be done.
+fn no_key<'t>(
+    missing: impl Iterator<Item = &'t Target>,
+    allowed: bool,
+    others_left: bool,
+) -> String {
+    let (mut variables, mut pages) = (Vec::new(), Vec::new());
+    for target in missing {
+        let variable = target.key_env.as_str();
+        if !variables.contains(&variable) {
+            variables.push(variable);
+        }
+        pages.extend(key_page(target.vendor).filter(|page| !pages.contains(page)));
+    }
+    let are = if variables.len() == 1 { "is" } else { "are" };
+    let mut said = format!("{} {are} not set.", variables.join(" and "));
+    if allowed {
+        said.insert_str(0, "no target is left: ");
+    }
+    if !pages.is_empty() {
+        said += &format!("\nKeys are made at {}.", pages.join(" and "));
+    }
+    said += match (variables.len(), others_left) {
+        (1, false) => "\nSet it in the environment.",
+        (1, true) => "\nSet it in the environment, or go on without its target: --allow-missing.",
+        (_, false) => "\nSet them in the environment.",
+        (_, true) => {
+            "\nSet them in the environment, or go on without their targets: --allow-missing."
+        }
+    };
+    said + "\nTry without any key: opus-to-gemini chat --fake PROMPT"
+}
+
+/// Where a vendor's keys are made, if known.
+fn key_page(vendor: Vendor) -> Option<&'static str> {
+    match vendor {
+        Vendor::Anthropic | Vendor::AnthropicCompat => {
+            Some("https://console.anthropic.com/settings/keys")
+        }
+        Vendor::Gemini | Vendor::GeminiCompat => Some("https://aistudio.google.com/apikey"),
+        _ => None,
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use super::{Change, Figures, Played, Quantiles, Settings, Used, settings::Phase};
+use super::{Change, Figures, Kind, Played, Quantiles, Settings, Used, settings::Phase};
 use crate::fake::Behaviour;
 
 /// What is told before it is played.
@@ -78,6 +78,9 @@ impl fmt::Display for Played {
             "Prices of {}; of an abandoned attempt the prompt is counted.",
             self.prices.date
         )?;
+        if self.opened_late(&figures) {
+            writeln!(f, "{LATER}")?;
+        }
         for run in &self.runs {
             writeln!(f, "\nBreakers of {}", run.client.as_str())?;
             if run.changes.is_empty() {
@@ -88,6 +91,31 @@ impl fmt::Display for Played {
             }
         }
         Ok(())
+    }
+}
+
+const LATER: &str = "\
+The stack's p99 is above its breaker's: that one counts 429s as failures,
+so it was open before the hang began.";
+
+impl Played {
+    /// Whether the stack found out about the hang, and the plain breaker was open by then.
+    fn opened_late(&self, figures: &[Figures]) -> bool {
+        let of = |kind| {
+            self.runs
+                .iter()
+                .zip(figures)
+                .find(|(r, _)| r.client == kind)
+        };
+        let (Some((plain, at_plain)), Some((_, at_stack))) = (of(Kind::Breaker), of(Kind::Stack))
+        else {
+            return false;
+        };
+        let phases = self.settings.phases.iter();
+        let before = phases.take_while(|(name, _)| name != "hang");
+        let hang: u64 = before.map(|(_, lasts)| lasts).sum();
+        let open = |c: &Change| c.to == "open" && c.at < hang;
+        at_stack.latency.p99 > at_plain.latency.p99 && plain.changes.iter().any(open)
     }
 }
 
