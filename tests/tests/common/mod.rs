@@ -24,16 +24,19 @@ pub type Upstream = Script<Req, Res>;
 pub const SECOND: Duration = Duration::from_secs(1);
 
 pub fn post() -> Req {
+    logs::install();
     Request::post("/v1/chat/completions")
         .body(Full::from("hi"))
         .unwrap()
 }
 
 pub fn get() -> Req {
+    logs::install();
     Request::get("/").body(Full::default()).unwrap()
 }
 
 pub fn answer(status: u16, headers: &[(&'static str, &'static str)]) -> Res {
+    logs::install();
     let mut response = Response::new(Full::from(format!("status {status}")));
     *response.status_mut() = StatusCode::from_u16(status).unwrap();
     for (name, value) in headers {
@@ -87,34 +90,79 @@ pub async fn warnings(future: impl Future<Output = ()>) -> Vec<String> {
     logged(tracing::Level::WARN, future).await
 }
 
-/// The events of a level and above that are logged while a future runs, one a line.
+/// The events of a level and above that are logged while a future runs, one a line. What the future
+/// spawns counts where it runs on this thread.
 pub async fn logged(level: tracing::Level, future: impl Future<Output = ()>) -> Vec<String> {
-    use std::{io::Write, sync::Arc, sync::Mutex};
-    use tracing::instrument::WithSubscriber;
+    logs::start(level);
+    future.await;
+    logs::stop()
+}
 
-    #[derive(Clone, Default)]
-    struct Lines(Arc<Mutex<Vec<u8>>>);
-    impl Write for Lines {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
+/// One subscriber for the whole process, installed before the first event. With one for each test,
+/// an event that is first met by two tests at once may be switched off for good.
+mod logs {
+    use std::{cell::RefCell, io, sync::Once};
+
+    use tracing::{Level, Metadata};
+    use tracing_subscriber::fmt::MakeWriter;
+
+    thread_local! {
+        static CAUGHT: RefCell<Option<(Level, Vec<u8>)>> = const { RefCell::new(None) };
+    }
+
+    pub fn install() {
+        static INSTALLED: Once = Once::new();
+        INSTALLED.call_once(|| {
+            tracing_subscriber::fmt()
+                .with_max_level(Level::TRACE)
+                .with_ansi(false)
+                .with_writer(Catcher)
+                .init();
+        });
+    }
+
+    pub fn start(level: Level) {
+        install();
+        CAUGHT.set(Some((level, Vec::new())));
+    }
+
+    pub fn stop() -> Vec<String> {
+        let caught = CAUGHT.take().map(|(_, text)| text).unwrap_or_default();
+        let text = String::from_utf8_lossy(&caught);
+        text.lines().map(str::to_string).collect()
+    }
+
+    struct Catcher;
+
+    /// Writes to this thread's own, if its level is asked for.
+    struct Line(bool);
+
+    impl<'w> MakeWriter<'w> for Catcher {
+        type Writer = Line;
+
+        fn make_writer(&'w self) -> Line {
+            Line(false)
         }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
+
+        fn make_writer_for(&'w self, meta: &Metadata<'_>) -> Line {
+            Line(CAUGHT.with_borrow(|c| c.as_ref().is_some_and(|(level, _)| meta.level() <= level)))
         }
     }
 
-    let lines = Lines::default();
-    let writer = lines.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_ansi(false)
-        .with_writer(move || writer.clone())
-        .finish();
-    future.with_subscriber(subscriber).await;
-    let text = lines.0.lock().unwrap();
-    String::from_utf8_lossy(&text)
-        .lines()
-        .map(str::to_string)
-        .collect()
+    impl io::Write for Line {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if self.0 {
+                CAUGHT.with_borrow_mut(|caught| {
+                    if let Some((_, text)) = caught {
+                        text.extend_from_slice(bytes);
+                    }
+                });
+            }
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
 }

@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
-mod alarm;
 mod body;
 mod give_back;
 mod stall;
