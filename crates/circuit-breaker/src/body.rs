@@ -229,7 +229,7 @@ impl<A> Watch<A> {
     fn settle(mut self, reading: &Reading) {
         if let Some(guard) = self.guard.take() {
             let told = self.end.as_ref().and_then(BodyEnd::get);
-            guard.hear(told.unwrap_or(reading), self.took);
+            guard.hear_body(told.unwrap_or(reading), self.took);
         }
     }
 }
@@ -241,7 +241,7 @@ impl<A> Drop for Watch<A> {
         };
         // Who has read the last event need not read on.
         match self.end.as_ref().and_then(BodyEnd::get) {
-            Some(told) => guard.hear(told, self.took),
+            Some(told) => guard.hear_body(told, self.took),
             None => guard.leave(self.took),
         }
     }

@@ -147,6 +147,16 @@ impl<B: Reach> Guard<B> {
         Some(now.saturating_duration_since(started))
     }
 
+    /// The body of its answer ended so, which the call's record is told of too.
+    pub(crate) fn hear_body(self, reading: &Reading, elapsed: Option<Duration>) {
+        if reading.class() != Class::Success
+            && let Some(ledger) = &self.ledger
+        {
+            ledger.end_body(reading, clock::now());
+        }
+        self.hear(reading, elapsed);
+    }
+
     pub(crate) fn hear(mut self, reading: &Reading, elapsed: Option<Duration>) {
         let heard = hear(reading, self.reach.breaker().config());
         self.settle(heard, elapsed);

@@ -79,7 +79,10 @@ impl Body for Pieces {
         }
         self.left -= 1;
         self.next = Box::pin(sleep(SECOND));
-        let piece = "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n";
+        let mut piece = "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n".to_owned();
+        if self.left == 0 && self.ends {
+            piece += "data: [DONE]\n\n";
+        }
         Poll::Ready(Some(Ok(Frame::data(piece.into()))))
     }
 }
@@ -209,18 +212,20 @@ async fn a_healthy_stream_of_20_s_is_not_cut() {
     let pipeline = stack(Opus::Streams(20), 50);
     let start = Instant::now();
     let (out, report) = ask(&pipeline, true).await;
-    assert_eq!(
-        out.unwrap()
-            .split(|b| *b == b'\n')
-            .filter(|l| !l.is_empty())
-            .count(),
-        20
-    );
+    let stream = String::from_utf8(out.unwrap().to_vec()).unwrap();
+    assert_eq!(stream.matches("content").count(), 20);
+    assert!(stream.ends_with("[DONE]\n\n"), "{stream}");
     assert_eq!((served(&report), report.sends()), ("opus", 1));
     assert!(start.elapsed() >= 20 * SECOND);
     // Nor one that is longer than every limit of the profile together.
     let pipeline = stack(Opus::Streams(300), 50);
-    assert!(ask(&pipeline, true).await.0.is_ok());
+    assert!(
+        ask(&pipeline, true)
+            .await
+            .0
+            .unwrap()
+            .ends_with(b"[DONE]\n\n")
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -14,7 +14,7 @@ use super::{
     report::Report,
 };
 use crate::{
-    Carry, Cause, Limits, NotReplayable, Reading, ResendTerms, Verdict, clock,
+    Carry, Cause, Class, Limits, NotReplayable, Reading, ResendTerms, Verdict, clock,
     gate::{Entry, Gate},
 };
 
@@ -366,6 +366,17 @@ impl Ledger {
     /// several the last counts, since what came before it never reached the caller.
     pub fn saw_first_content(&self, now: Instant) {
         self.shared.lock().first_content = Some(now);
+    }
+
+    /// The body of this attempt's answer ended so. If it failed after its head was a success, the
+    /// record says so from now on; nobody decides anew.
+    pub fn end_body(&self, reading: &Reading, now: Instant) {
+        if reading.class() == Class::Success {
+            return;
+        }
+        if let Some(leg) = self.place.leg {
+            self.shared.lock().end_body(leg, reading, now);
+        }
     }
 
     /// Whether something was really sent on this leg, or on the legs below it.

@@ -148,6 +148,17 @@ impl Record {
         legs.chain(self.deadline).min()
     }
 
+    /// The answer of a leg's last attempt ended so, after its head was a success.
+    pub(super) fn end_body(&mut self, leg: usize, reading: &Reading, now: Instant) {
+        let attempt = self.last_attempt_mut(leg);
+        let Some(attempt) = attempt.filter(|a| a.class == Class::Success) else {
+            return;
+        };
+        attempt.class = reading.class();
+        attempt.elapsed = now.saturating_duration_since(attempt.start);
+        attempt.story().reason = reading.reason_owned();
+    }
+
     fn last_attempt_mut(&mut self, leg: usize) -> Option<&mut AttemptRecord> {
         // Not simply the last: legs may race.
         self.attempts.iter_mut().rev().find(|a| a.leg == leg)

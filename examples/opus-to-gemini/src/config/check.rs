@@ -67,6 +67,7 @@ impl Config {
         )?;
         some(self.retry_after.max_hold, &["retry_after", "max_hold"])?;
         breaker(&self.breaker, &["breaker"])?;
+        self.check_streams()?;
         self.check_pool()?;
         one(self.batch.concurrency, &["batch", "concurrency"])?;
         some(self.batch.requeue_base, &["batch", "requeue_base"])?;
@@ -78,6 +79,20 @@ impl Config {
         self.check_prices()?;
         self.check_targets()?;
         self.check_chains()
+    }
+
+    fn check_streams(&self) -> Result<(), Wrong> {
+        let stream = &self.stream;
+        for (time, key) in [(stream.idle, "idle"), (stream.total.unwrap_or(MS), "total")] {
+            ensure(time >= MS, &["stream", key], "be at least 1ms")?;
+        }
+        for (bytes, key) in [
+            (stream.most_held, "most_held"),
+            (stream.most_answer, "most_answer"),
+        ] {
+            ensure(bytes >= 1024, &["stream", key], "be at least 1024")?;
+        }
+        Ok(())
     }
 
     fn check_pool(&self) -> Result<(), Wrong> {

@@ -43,9 +43,9 @@ pub(crate) use self::check::{holds_a_secret, is_address};
 pub use self::{
     error::ConfigError,
     policy::{
-        Backoff, BackoffKind, Breaker, BreakerKind, Budget, BudgetKind, Failover, FailoverKind,
-        IdempotencyKey, IdempotencyKeyKind, InFlight, InFlightKind, Probes, RetryAfter,
-        RetryAfterKind, Timeout, TimeoutKind, Verdict, VerdictKind,
+        Backoff, BackoffKind, Breaker, BreakerKind, Budget, BudgetKind, Commit, Failover,
+        FailoverKind, IdempotencyKey, IdempotencyKeyKind, InFlight, InFlightKind, Probes,
+        RetryAfter, RetryAfterKind, Stream, Timeout, TimeoutKind, Verdict, VerdictKind,
     },
     types::{Batch, Call, Config, Pool, PriceOf, Prices, Profile, Takes, Target},
 };

@@ -254,3 +254,35 @@ pub struct Timeout {
     /// What the limit is measured to.
     pub kind: TimeoutKind,
 }
+
+kind! {
+    /// When a stream is given to the caller.
+    Commit {
+        /// With its first content.
+        #[default]
+        FirstContent = "first_content",
+        /// When it is complete: no partial answer reaches a caller, and another target can still
+        /// serve.
+        Complete = "complete",
+    }
+}
+
+/// Streams, held until there is something in them and checked to their end.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Stream {
+    /// Whether they are; else they pass as they come.
+    pub enabled: bool,
+    /// When one is given to the caller.
+    pub commit: Commit,
+    /// The longest silence: nothing at all, not even a comment.
+    #[serde(with = "super::duration")]
+    pub idle: Duration,
+    /// From sending an attempt to the end of its stream.
+    #[serde(with = "super::duration::or_none")]
+    pub total: Option<Duration>,
+    /// The most bytes that are held before the first content.
+    pub most_held: u32,
+    /// The longest answer, in bytes, that is held until it is complete.
+    pub most_answer: u32,
+}

@@ -93,7 +93,7 @@ impl Config {
         page.set(
             "streaming_deadline",
             or_none(self.call.streaming_deadline),
-            "to the head of a stream",
+            "to the first content of a stream",
         )?;
         page.table("idempotency_key", "one per call, the same on every attempt")?;
         let kind = self.idempotency_key.kind.as_str();
@@ -158,6 +158,7 @@ impl Config {
     }
 
     fn attempts(&self, page: &mut Page<'_, '_>) -> fmt::Result {
+        self.streams(page)?;
         page.table("verdict", "reading of answers")?;
         page.head(self.verdict.enabled, self.verdict.kind.as_str(), "vendor")?;
         page.table("in_flight", "how far, the targets say")?;
@@ -183,6 +184,18 @@ impl Config {
             time(pool.keep_alive_timeout),
             "of a ping",
         )
+    }
+
+    fn streams(&self, page: &mut Page<'_, '_>) -> fmt::Result {
+        let stream = &self.stream;
+        page.table("stream", "checked to the end")?;
+        page.set("enabled", stream.enabled, "")?;
+        let commit = quoted(stream.commit.as_str());
+        page.set("commit", commit, "or: complete, held to its end")?;
+        page.set("idle", time(stream.idle), "silence, then it is broken")?;
+        page.set("total", or_none(stream.total), "an attempt, to the end")?;
+        page.set("most_held", stream.most_held, "bytes without content")?;
+        page.set("most_answer", stream.most_answer, "bytes, with complete")
     }
 
     fn queue_and_prices(&self, page: &mut Page<'_, '_>) -> fmt::Result {
@@ -261,7 +274,7 @@ impl Target {
         page.set(
             "streaming_within",
             time(self.streaming_within),
-            "an attempt, to the head of a stream",
+            "to the first content of a stream",
         )?;
         page.set(
             "max_tokens",

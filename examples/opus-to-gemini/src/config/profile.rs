@@ -6,10 +6,10 @@ use tower_spillway_core::InvalidConfig;
 use tower_spillway_llm::{Price, PriceTable, Vendor};
 
 use super::{
-    Backoff, BackoffKind, Batch, Breaker, BreakerKind, Budget, BudgetKind, Call, Config, Failover,
-    FailoverKind, IdempotencyKey, IdempotencyKeyKind, InFlight, InFlightKind, Pool, PriceOf,
-    Prices, Probes, Profile, RetryAfter, RetryAfterKind, Takes, Target, Timeout, TimeoutKind,
-    Verdict, VerdictKind,
+    Backoff, BackoffKind, Batch, Breaker, BreakerKind, Budget, BudgetKind, Call, Commit, Config,
+    Failover, FailoverKind, IdempotencyKey, IdempotencyKeyKind, InFlight, InFlightKind, Pool,
+    PriceOf, Prices, Probes, Profile, RetryAfter, RetryAfterKind, Stream, Takes, Target, Timeout,
+    TimeoutKind, Verdict, VerdictKind,
 };
 
 const fn secs(secs: u64) -> Duration {
@@ -70,6 +70,14 @@ impl Config {
                 ramp: secs(10),
                 probes: Probes::Own,
                 ..breaker(3, 10)
+            },
+            stream: Stream {
+                enabled: true,
+                commit: Commit::FirstContent,
+                idle: secs(60),
+                total: None,
+                most_held: 1 << 20,
+                most_answer: 8 << 20,
             },
             verdict: Verdict {
                 enabled: true,

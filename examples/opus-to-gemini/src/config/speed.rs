@@ -14,6 +14,7 @@ impl Config {
             &mut self.call.plain_deadline,
             &mut self.call.streaming_deadline,
             &mut self.backoff.max_total_wait,
+            &mut self.stream.total,
             &mut self.batch.give_up_after,
         ];
         call.into_iter().flatten().for_each(slower);
@@ -23,6 +24,7 @@ impl Config {
             &mut self.backoff.base,
             &mut self.backoff.cap,
             &mut self.retry_after.longest_wait,
+            &mut self.stream.idle,
             &mut self.retry_after.max_hold,
             &mut self.batch.requeue_base,
             &mut self.batch.requeue_cap,

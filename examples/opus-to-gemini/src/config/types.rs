@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use tower_spillway_llm::Vendor;
 
 use super::{
-    Backoff, Breaker, Budget, Failover, IdempotencyKey, InFlight, RetryAfter, Timeout, Verdict,
-    kind::kind,
+    Backoff, Breaker, Budget, Failover, IdempotencyKey, InFlight, RetryAfter, Stream, Timeout,
+    Verdict, kind::kind,
 };
 
 /// All that a file can set. See the [module docs](super).
@@ -31,6 +31,8 @@ pub struct Config {
     pub retry_after: RetryAfter,
     /// A target's breaker; a target may have figures of its own.
     pub breaker: Breaker,
+    /// Streams, held and checked.
+    pub stream: Stream,
     /// Reading of vendors' answers.
     pub verdict: Verdict,
     /// Calls at a target at one time.
@@ -78,7 +80,7 @@ pub struct Call {
     /// To the last byte of a plain answer.
     #[serde(with = "super::duration::or_none")]
     pub plain_deadline: Option<Duration>,
-    /// To the head of a stream.
+    /// To the first content of a stream. One that is held until it is complete has the plain one.
     #[serde(with = "super::duration::or_none")]
     pub streaming_deadline: Option<Duration>,
 }
@@ -184,7 +186,7 @@ pub struct Target {
     /// The limit of an attempt to the last byte of a plain answer.
     #[serde(with = "super::duration")]
     pub plain_within: Duration,
-    /// The limit of an attempt to the head of a stream.
+    /// The limit of an attempt to the first content of a stream.
     #[serde(with = "super::duration")]
     pub streaming_within: Duration,
     /// The longest answer where a request names none, in tokens; 0 leaves it to the vendor.

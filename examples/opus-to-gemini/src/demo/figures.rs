@@ -25,7 +25,7 @@ pub struct Figures {
     pub probes: usize,
     /// To the last byte or the error, of all calls.
     pub latency: Quantiles,
-    /// To the head of the stream, of answered calls.
+    /// To the head of the stream, which the stack holds until its first content; of answered calls.
     pub first_content: Quantiles,
     /// At Opus.
     pub opus: Used,

@@ -57,9 +57,9 @@ pub struct Settings {
     pub phases: Vec<Phase>,
     /// The time between two calls.
     pub every: Duration,
-    /// How long Opus takes to the head of a stream.
+    /// How long Opus takes to the first content of a stream.
     pub opus: RangeInclusive<Duration>,
-    /// How long Gemini takes to the head of a stream.
+    /// How long Gemini takes to the first content of a stream.
     pub gemini: RangeInclusive<Duration>,
     /// How long a stream takes from its head to its end.
     pub stream: Duration,

@@ -20,7 +20,7 @@ impl fmt::Display for Settings {
         }
         writeln!(
             f,
-            "To the head of a stream an attempt may take {opus:?} at Opus, {gemini:?} at Gemini."
+            "To the first content of a stream an attempt may take {opus:?} at Opus, {gemini:?} at Gemini."
         )?;
         let seconds = (self.lasts() / self.speed.max(1)).as_secs_f64();
         write!(

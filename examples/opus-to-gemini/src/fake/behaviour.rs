@@ -36,4 +36,47 @@ pub enum Behaviour {
     Stall,
     /// Answers after its latency, but closes the connection halfway through the body.
     Cut,
+    /// Streams so many words of the answer, then stalls. A plain answer stalls halfway.
+    StallAfter {
+        /// How many.
+        words: usize,
+    },
+    /// Streams so many words of the answer, then closes the connection. A plain answer is cut
+    /// halfway.
+    CutAfter {
+        /// How many.
+        words: usize,
+    },
+    /// Streams the role and an error event; a plain answer is that error.
+    RefuseInStream {
+        /// The status that the event tells of.
+        status: u16,
+    },
+    /// Streams the role, and then only comments; a plain answer never comes.
+    Silent,
+    /// Streams so many words of the answer, then an event that is no JSON, then the rest. A plain
+    /// answer is no JSON.
+    Garble {
+        /// How many.
+        words: usize,
+    },
+    /// Streams the whole answer without the marker of its end. A plain answer is whole.
+    NoDone,
+    /// Answers 200 with an error object and no stream.
+    ErrorAs200,
+}
+
+impl Behaviour {
+    /// Whether it answers, or begins to, and so takes its latency.
+    pub(super) fn answers(self) -> bool {
+        !matches!(
+            self,
+            Self::Throttle { .. }
+                | Self::Exhausted
+                | Self::Fail { .. }
+                | Self::Hang
+                | Self::Reset
+                | Self::ErrorAs200
+        )
+    }
 }

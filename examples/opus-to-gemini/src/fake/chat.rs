@@ -6,6 +6,8 @@ use serde_json::{Map, Value, json};
 pub(super) struct Chat {
     pub(super) model: String,
     pub(super) answers: u64,
+    /// The length of the answer, if it is set.
+    words: Option<usize>,
     stream: bool,
     tells_usage: bool,
     prompt: String,
@@ -74,6 +76,7 @@ impl Chat {
         Ok(Self {
             model,
             answers,
+            words: None,
             stream: fields
                 .get("stream")
                 .and_then(Value::as_bool)
@@ -88,8 +91,23 @@ impl Chat {
         })
     }
 
-    /// What the model says: which one it is, and that it heard.
+    /// The same, with an answer of so many words.
+    pub(super) fn of_words(mut self, words: Option<usize>) -> Self {
+        self.words = words;
+        self
+    }
+
+    /// Whether it asks for a stream.
+    pub(super) fn streams(&self) -> bool {
+        self.stream
+    }
+
+    /// What the model says: which one it is, and that it heard; or as many words as are set.
     fn says(&self) -> String {
+        if let Some(words) = self.words {
+            let words = (1..=words).map(|n| format!("{}:{n}", self.model));
+            return words.collect::<Vec<_>>().join(" ");
+        }
         let heard: String = self.prompt.chars().take(60).collect();
         let more = if self.prompt.chars().count() > 60 {
             "…"

@@ -143,6 +143,12 @@ impl FakeVendor {
         self.state.script().stream = over;
     }
 
+    /// How many words answers have from now on, each a token of a stream. What was asked is said
+    /// back by default.
+    pub fn set_words(&self, words: usize) {
+        self.state.script().words = Some(words);
+    }
+
     /// Every request so far, in the order of arrival.
     pub fn log(&self) -> Vec<Entry> {
         self.state.log().clone()

@@ -34,7 +34,7 @@ pub enum Did {
     Waiting,
     /// A whole answer with this status was handed to the connection.
     Answered(u16),
-    /// A head with status 200 and half a body.
+    /// A head with status 200 and a part of the body.
     Cut,
     /// The same, and the connection was kept open until the caller went away.
     Stalled,

@@ -33,6 +33,7 @@ mod gemini;
 mod handle;
 mod log;
 mod pair;
+mod played;
 mod reply;
 mod script;
 mod server;

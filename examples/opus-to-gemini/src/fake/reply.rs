@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Status, headers and body of an answer.
 pub(super) struct Reply {
@@ -44,6 +44,12 @@ impl Reply {
     pub(super) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self
+    }
+
+    /// An error object as an event of a stream tells it.
+    pub(super) fn refusal(status: u16) -> Value {
+        let message = "Overloaded: try again later";
+        json!({"error": {"code": status, "type": "overloaded_error", "message": message}})
     }
 
     /// The head of the answer, around any body.

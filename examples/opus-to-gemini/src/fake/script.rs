@@ -15,7 +15,7 @@ use pin_project_lite::pin_project;
 use tokio::time::{Sleep, sleep};
 use tower_spillway_core::BoxError;
 
-use super::state::Writing;
+use super::{log::Did, state::Writing};
 
 /// One step of a body.
 pub(super) enum Step {
@@ -34,36 +34,28 @@ pin_project! {
         #[pin]
         pause: Option<Sleep>,
         // Written to the log when the body ends or is dropped.
-        entry: Option<Writing>,
+        entry: Writing,
+        // What it did, once its last step was reached; before that the caller left.
+        does: Did,
     }
 }
 
 /// An error right behind the data would keep the server from writing the data.
-const TO_WRITE: Duration = Duration::from_millis(5);
+pub(super) const TO_WRITE: Duration = Duration::from_millis(5);
 
 impl Scripted {
-    fn new(steps: impl IntoIterator<Item = Step>, entry: Option<Writing>) -> Self {
+    /// These steps, for the log to say that it did so once they are done.
+    pub(super) fn new(steps: impl IntoIterator<Item = Step>, entry: Writing, does: Did) -> Self {
         Self {
             steps: steps.into_iter().collect(),
             pause: None,
             entry,
+            does,
         }
     }
 
-    /// Half of a body, then a break.
-    pub(super) fn cut(body: &Bytes) -> Self {
-        let half = body.slice(..body.len() / 2);
-        Self::new([Step::Data(half), Step::Wait(TO_WRITE), Step::Break], None)
-    }
-
-    /// Half of a body, then nothing; in the log once the caller has left.
-    pub(super) fn stalled(body: &Bytes, entry: Writing) -> Self {
-        let half = body.slice(..body.len() / 2);
-        Self::new([Step::Data(half), Step::Hang], Some(entry))
-    }
-
     /// The pieces, spread evenly over a time; several at once where it is too short for each.
-    pub(super) fn spread(pieces: &[Bytes], over: Duration) -> Self {
+    pub(super) fn spread(pieces: &[Bytes], over: Duration, entry: Writing, does: Did) -> Self {
         let most = usize::try_from(over.as_millis() / LEAST.as_millis()).unwrap_or(usize::MAX);
         let at_once = pieces.len().div_ceil(most.max(1)).max(1);
         let pieces: Vec<Bytes> = pieces.chunks(at_once).map(|p| p.concat().into()).collect();
@@ -73,7 +65,7 @@ impl Scripted {
             let wait = (n > 0).then_some(Step::Wait(gap));
             wait.into_iter().chain([Step::Data(piece)])
         });
-        Self::new(steps, None)
+        Self::new(steps, entry, does)
     }
 }
 
@@ -98,14 +90,19 @@ impl Body for Scripted {
                 Some(Step::Data(data)) => return Poll::Ready(Some(Ok(Frame::data(data)))),
                 Some(Step::Wait(time)) => this.pause.set(Some(sleep(time))),
                 Some(Step::Break) => {
+                    this.entry.will(*this.does);
                     let error = io::Error::from(io::ErrorKind::BrokenPipe);
                     return Poll::Ready(Some(Err(error.into())));
                 }
                 Some(Step::Hang) => {
+                    this.entry.will(*this.does);
                     this.steps.push_front(Step::Hang);
                     return Poll::Pending;
                 }
-                None => return Poll::Ready(None),
+                None => {
+                    this.entry.will(*this.does);
+                    return Poll::Ready(None);
+                }
             }
         }
     }

@@ -18,6 +18,7 @@ use tower_spillway_core::BoxError;
 use super::{
     behaviour::Behaviour,
     log::Did,
+    played,
     reply::Reply,
     script::Scripted,
     state::{Connected, State, Writing},
@@ -92,24 +93,25 @@ async fn respond(
 ) -> Result<Response<AnyBody>, BoxError> {
     let (head, body) = request.into_parts();
     let key = state.whose(&head.headers);
-    let mut entry = Writing::arrived(state, key.clone(), &head.headers);
+    let entry = Writing::arrived(state, key.clone(), &head.headers);
     let body = body.collect().await?.to_bytes();
 
     let checked = state.vendor.check(&head, &key, &body);
     let chat = match checked {
-        Ok(chat) => chat,
+        Ok(chat) => chat.of_words(state.script().words),
         Err(reply) => return Ok(whole(entry, &reply)),
     };
     entry.asks(&chat);
     let (behaviour, latency) = state.turn();
+    if behaviour.answers() {
+        sleep(latency).await;
+    }
     let reply = match behaviour {
-        Behaviour::Answer | Behaviour::Slow { .. } | Behaviour::Cut | Behaviour::Stall => {
-            sleep(latency).await;
-            state.vendor.answer(&chat)
-        }
         Behaviour::Throttle { retry_after } => state.vendor.throttled(retry_after),
         Behaviour::Exhausted => state.vendor.exhausted(),
         Behaviour::Fail { status } => state.vendor.failed(status),
+        Behaviour::RefuseInStream { status } if !chat.streams() => state.vendor.failed(status),
+        Behaviour::ErrorAs200 => Reply::json(200, &Reply::refusal(529)),
         // `entry` is written when the connection drops this future.
         Behaviour::Hang => match std::future::pending::<Infallible>().await {},
         Behaviour::Reset => {
@@ -117,24 +119,18 @@ async fn respond(
             // At an error from its service the server closes the connection without an answer.
             return Err(io::Error::from(io::ErrorKind::ConnectionReset).into());
         }
+        _ => state.vendor.answer(&chat),
     };
-    match behaviour {
-        Behaviour::Cut => {
-            entry.did(Did::Cut);
-            return Ok(reply.head(Scripted::cut(&reply.body).boxed_unsync()));
-        }
-        Behaviour::Stall => {
-            entry.will(Did::Stalled);
-            let body = Scripted::stalled(&reply.body, entry);
-            return Ok(reply.head(body.boxed_unsync()));
-        }
-        Behaviour::Answer | Behaviour::Slow { .. } => entry.told(&chat),
-        _ => {}
+    if let Some((steps, did)) = played::steps(behaviour, &reply) {
+        return Ok(reply.head(Scripted::new(steps, entry, did).boxed_unsync()));
+    }
+    if behaviour.answers() {
+        entry.told(&chat);
     }
     let over = state.script().stream;
     if !reply.events.is_empty() && !over.is_zero() {
-        entry.did(Did::Answered(reply.status));
-        let body = Scripted::spread(&reply.events, over);
+        let does = Did::Answered(reply.status);
+        let body = Scripted::spread(&reply.events, over, entry, does);
         return Ok(reply.head(body.boxed_unsync()));
     }
     Ok(whole(entry, &reply))

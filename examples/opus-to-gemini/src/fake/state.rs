@@ -43,6 +43,7 @@ pub(super) struct Script {
     pub(super) next: VecDeque<Behaviour>,
     pub(super) latency: RangeInclusive<Duration>,
     pub(super) stream: Duration,
+    pub(super) words: Option<usize>,
 }
 
 impl State {
@@ -63,6 +64,7 @@ impl State {
                 next: VecDeque::new(),
                 latency,
                 stream: Duration::ZERO,
+                words: None,
             }),
             log: Mutex::new(Vec::new()),
         }

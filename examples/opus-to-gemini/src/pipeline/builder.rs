@@ -138,7 +138,7 @@ impl Builder {
         let mut probes = Vec::new();
         for (index, upstream) in upstreams.iter().enumerate() {
             let later = upstreams.get(index.saturating_add(1)..).unwrap_or_default();
-            let fit = Fit::new(upstream, self.config.attempt_timeout.enabled)?;
+            let fit = Fit::new(upstream, &self.config)?;
             let below = layers.below(upstream, later)?;
             let breaker = layers.breaker(upstream)?;
             if let Some(breaker) = &breaker {
@@ -152,7 +152,7 @@ impl Builder {
         let failover =
             FailoverService::new(targets)?.ready_within(self.config.failover.ready_within);
         let plain = layers.around(failover.clone(), self.config.call.plain_deadline);
-        let streaming = layers.around(failover, self.config.call.streaming_deadline);
+        let streaming = layers.around_streams(failover);
         Ok(Pipeline {
             plain,
             streaming,

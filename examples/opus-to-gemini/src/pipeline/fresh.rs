@@ -1,7 +1,6 @@
 //! After an attempt that timed out, none uses a connection that was open before.
 
 use std::{
-    error::Error,
     fmt,
     future::Future,
     pin::Pin,
@@ -11,7 +10,7 @@ use std::{
 use pin_project_lite::pin_project;
 use tower_layer::Layer;
 use tower_service::Service;
-use tower_spillway_core::{BoxError, TimedOut, error::find};
+use tower_spillway_core::{BoxError, ErrorReader};
 
 use super::client::Pooled;
 
@@ -80,8 +79,8 @@ where
         let this = self.project();
         let out = ready!(this.inner.poll(cx));
         if let (Err(error), Some((number, pool))) = (&out, this.used.take()) {
-            let error: &(dyn Error + 'static) = &**error;
-            if find::<TimedOut>(error).is_some() {
+            // An attempt without its head, or a stream without content, in time.
+            if ErrorReader::default().read(&**error).is_timed_out() {
                 pool.leave(number);
             }
         }

@@ -9,14 +9,15 @@
 //!       FailoverService              the targets; each with its own address, key and model
 //!         RetryLayer                 backoff drives: waits, sends again
 //!           RetryAfterLayer          advises: what the server asked for; holds everybody
-//!             CircuitBreakerLayer    refuses for free while a target is down
+//!             CircuitBreakerLayer    refuses for free while a target is down; hears how streams end
 //!               ClassifyLayer        the user's own hop rule, if there is one
-//!                 VendorVerdictLayer what the vendor's error means
-//!                   InFlightLayer    so many calls at one time
-//!                     (fresh)        after a timeout, a connection that was not open before
-//!                       AttemptTimeoutLayer  each attempt has its limit
-//!                         WholeAnswerLayer   a plain answer counts once its last byte is here
-//!                           client           hyper-util, rustls
+//!                 (fresh)            after a timeout, a connection that was not open before
+//!                   StreamGuardLayer a stream is held until its first content, and checked to its end
+//!                     VendorVerdictLayer     what the vendor's error means
+//!                       InFlightLayer        so many calls at one time
+//!                         AttemptTimeoutLayer  each attempt has its limit
+//!                           WholeAnswerLayer   a plain answer counts once its last byte is here
+//!                             client           hyper-util, rustls
 //! ```
 //!
 //! # Example

@@ -13,6 +13,7 @@ use tower_retry_budget::{RatioBudget, RatioConfig};
 use tower_spillway_core::{
     Chance, History, Http, InvalidConfig, Outcome, Policy, RetryLayer, Verdict,
 };
+use tower_spillway_llm::{Commit, Rules, StreamGuardLayer};
 
 use super::{own::AnyPolicy, stack::ChatResponse};
 use crate::config::{self, BackoffKind, BreakerKind, RetryAfterKind};
@@ -66,6 +67,22 @@ pub(super) fn retry_after(
             Ok((Either::Left(layer), Some(hold)))
         }
     }
+}
+
+pub(super) fn stream_guard(
+    config: &config::Stream,
+    rules: &Rules,
+) -> Result<StreamGuardLayer, InvalidConfig> {
+    let commit = match config.commit {
+        config::Commit::FirstContent => Commit::FirstContent,
+        config::Commit::Complete => Commit::Complete,
+    };
+    let bytes = |bytes: u32| usize::try_from(bytes).unwrap_or(usize::MAX);
+    // The limits come with the request: they are the target's.
+    StreamGuardLayer::with_rules(rules.clone())
+        .commit(commit)
+        .most_held(bytes(config.most_held))?
+        .most_answer(bytes(config.most_answer))
 }
 
 pub(super) fn budget(config: &config::Budget) -> Result<Option<RatioBudget>, InvalidConfig> {

@@ -14,7 +14,7 @@ use http_body::Body;
 use http_body_util::Full;
 use serde_json::{Value, value::RawValue};
 use tower_spillway_core::{BoxError, attempt_timeout::AttemptLimits};
-use tower_spillway_llm::TargetProfile;
+use tower_spillway_llm::{StreamLimits, TargetProfile};
 
 use super::{
     error::{BuildError, NotAChat},
@@ -22,7 +22,7 @@ use super::{
     stack::ChatRequest,
     upstream::Upstream,
 };
-use crate::config::{holds_a_secret, is_address};
+use crate::config::{Commit, Config, Target, holds_a_secret, is_address};
 
 /// Headers of the caller's that a vendor gets. What else a caller sends to a server that holds the
 /// pipeline is not meant for a vendor.
@@ -41,19 +41,44 @@ pub(super) struct Fit {
     uri: Uri,
     bearer: HeaderValue,
     profile: TargetProfile,
-    limits: Option<Limits>,
+    limits: Limits,
 }
 
 /// Of an attempt.
 #[derive(Clone, Copy)]
 struct Limits {
-    plain: Duration,
-    head: Duration,
+    /// To the last byte of a plain answer, to the head of a stream.
+    plain: Option<Duration>,
+    head: Option<Duration>,
+    stream: StreamLimits,
+}
+
+impl Limits {
+    fn new(target: &Target, config: &Config) -> Self {
+        let limited = config.attempt_timeout.enabled;
+        let plain = limited.then_some(target.plain_within);
+        let head = limited.then_some(target.streaming_within);
+        let total = match config.stream.commit {
+            // Held to its end it is waited for like a plain answer.
+            Commit::Complete => config.stream.total.or(plain),
+            _ => config.stream.total,
+        };
+        let stream = StreamLimits {
+            first_content: head,
+            idle: Some(config.stream.idle),
+            total,
+        };
+        Self {
+            plain,
+            head,
+            stream,
+        }
+    }
 }
 
 impl Fit {
-    /// For an upstream; `limited` if its attempts are.
-    pub(super) fn new(upstream: &Upstream, limited: bool) -> Result<Self, BuildError> {
+    /// For an upstream.
+    pub(super) fn new(upstream: &Upstream, config: &Config) -> Result<Self, BuildError> {
         let (target, url) = (upstream.name.clone(), upstream.target.url.clone());
         if holds_a_secret(&url) {
             return Err(BuildError::SecretInUrl { target });
@@ -71,10 +96,7 @@ impl Fit {
             uri,
             bearer: secret::bearer(&upstream.key).ok_or(BuildError::BadKey { target })?,
             profile: upstream.takes(),
-            limits: limited.then_some(Limits {
-                plain: upstream.target.plain_within,
-                head: upstream.target.streaming_within,
-            }),
+            limits: Limits::new(&upstream.target, config),
         })
     }
 
@@ -106,12 +128,16 @@ impl Fit {
         // The connection decides which version is spoken.
         *request.version_mut() = Version::default();
         *request.body_mut() = Full::new(body);
-        if let Some(Limits { plain, head }) = self.limits {
-            request.extensions_mut().insert(AttemptLimits {
-                head: Some(if streams { head } else { plain }),
-                last_byte: None,
-            });
-        }
+        let Limits {
+            plain,
+            head,
+            stream,
+        } = self.limits;
+        request.extensions_mut().insert(AttemptLimits {
+            head: if streams { head } else { plain },
+            last_byte: None,
+        });
+        request.extensions_mut().insert(stream);
         Ok(())
     }
 }
@@ -168,7 +194,7 @@ mod tests {
 
     #[test]
     fn address_key_model_and_length_are_the_targets_own() {
-        let fit = Fit::new(&Upstream::opus("k-opus"), true).unwrap();
+        let fit = Fit::new(&Upstream::opus("k-opus"), &Config::default()).unwrap();
         let mut request = request(&json!({"model": "any", "messages": [1.50, "x"]}));
         fit.apply(&mut request).unwrap();
 
@@ -191,12 +217,12 @@ mod tests {
     fn fields_that_a_vendor_rejects_are_left_out() {
         let body = json!({"messages": [], "max_tokens": 99_999, "temperature": 0.2, "seed": 1});
         let mut at_opus = request(&body);
-        Fit::new(&Upstream::opus("k"), true)
+        Fit::new(&Upstream::opus("k"), &Config::default())
             .unwrap()
             .apply(&mut at_opus)
             .unwrap();
         let mut at_gemini = request(&body);
-        Fit::new(&Upstream::gemini("k"), true)
+        Fit::new(&Upstream::gemini("k"), &Config::default())
             .unwrap()
             .apply(&mut at_gemini)
             .unwrap();
@@ -211,7 +237,7 @@ mod tests {
 
     #[test]
     fn streams_have_their_own_limit() {
-        let fit = Fit::new(&Upstream::opus("k"), true).unwrap();
+        let fit = Fit::new(&Upstream::opus("k"), &Config::default()).unwrap();
         let limit = |body: &Value| {
             let mut request = request(body);
             fit.apply(&mut request).unwrap();
@@ -229,14 +255,15 @@ mod tests {
 
     #[test]
     fn a_body_that_is_no_object_is_an_error() {
-        let fit = Fit::new(&Upstream::opus("k"), true).unwrap();
+        let fit = Fit::new(&Upstream::opus("k"), &Config::default()).unwrap();
         let mut request = request(&json!("hi"));
         assert!(fit.apply(&mut request).is_err());
     }
 
     #[test]
     fn a_key_in_the_clear_is_refused() {
-        let at = |url: &str| Fit::new(&Upstream::opus("k").url(url), true).map(|_| ());
+        let at =
+            |url: &str| Fit::new(&Upstream::opus("k").url(url), &Config::default()).map(|_| ());
         assert!(matches!(
             at("http://example.com/v1"),
             Err(BuildError::Insecure { .. })
@@ -244,7 +271,7 @@ mod tests {
         assert!(matches!(at("example"), Err(BuildError::BadUrl { .. })));
         assert!(at("http://127.0.0.1:8080/v1").is_ok());
         assert!(matches!(
-            Fit::new(&Upstream::opus(""), true).map(|_| ()),
+            Fit::new(&Upstream::opus(""), &Config::default()).map(|_| ()),
             Err(BuildError::BadKey { .. })
         ));
     }

@@ -4,10 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request, Response};
+use http_body::Body;
 use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 use tower::{
     ServiceBuilder, ServiceExt,
-    util::{BoxCloneSyncService, option_layer},
+    layer::util::Stack as Layered,
+    util::{BoxCloneSyncService, MapResponseLayer, option_layer},
 };
 use tower_circuit_breaker::{Breaker, CircuitBreakerLayer, State};
 use tower_failover::{FailoverService, Target};
@@ -34,7 +36,7 @@ use super::{
     upstream::Upstream,
     whole::WholeAnswerLayer,
 };
-use crate::config::Config;
+use crate::config::{Commit, Config};
 
 /// A chat request in OpenAI's shape. Its address, credentials and model are set per target.
 pub type ChatRequest = Request<Full<Bytes>>;
@@ -130,7 +132,11 @@ impl Layers {
 
     /// What is between the failover and a target's breaker, that included.
     fn leg(&self, below: Stack, breaker: Option<Breaker>) -> Stack {
-        let breaker = breaker.map(|breaker| CircuitBreakerLayer::new().with_breaker(breaker));
+        let breaker = breaker.map(|breaker| {
+            let breaker = CircuitBreakerLayer::new().with_breaker(breaker);
+            // A stream that breaks after its head is a failure of its target.
+            Layered::new(breaker.outcome_at_body_end(), MapResponseLayer::new(boxed))
+        });
         let limits = Limits {
             max_attempts: Some(self.config.failover.sends),
             longest_hint: Some(self.config.retry_after.longest_wait),
@@ -153,17 +159,27 @@ impl Layers {
         let (client, pool) = self.client()?;
         let takes = upstream.takes();
         let larger = later.iter().any(|l| l.takes().larger_context_than(&takes));
-        let verdict = VendorVerdictLayer::with_rules(upstream.reads(self.config.verdict.enabled))
-            .larger_context_elsewhere(larger);
+        let rules = upstream.reads(self.config.verdict.enabled);
+        let guard = match self.config.stream.enabled {
+            true => Some(policies::stream_guard(&self.config.stream, &rules)?),
+            false => None,
+        };
+        let guard = guard.map(|guard| {
+            let guard = guard.larger_context_elsewhere(larger);
+            Layered::new(guard, MapResponseLayer::new(boxed))
+        });
+        let verdict = VendorVerdictLayer::with_rules(rules).larger_context_elsewhere(larger);
         let hop_rule = self.own.hop_rule.clone().map(|rule| {
             ClassifyLayer::new(move |out: Result<&ChatResponse, Failure<'_>>| rule(out))
         });
         let below = ServiceBuilder::new()
             .layer(option_layer(hop_rule))
-            .map_response(|response: Response<_>| response.map(BodyExt::boxed_unsync))
+            // Outside what holds a stream, which may find that the connection is dead.
+            .layer(FreshLayer { pool })
+            .layer(option_layer(guard))
+            .map_response(boxed)
             .layer(verdict)
             .layer(self.in_flight(upstream)?)
-            .layer(FreshLayer { pool })
             // The limits come with the request: they are the target's.
             .layer(AttemptTimeoutLayer::new(AttemptLimits::default()))
             .layer(WholeAnswerLayer)
@@ -198,6 +214,17 @@ impl Layers {
         Ok((BoxCloneSyncService::new(client), Some(pool)))
     }
 
+    /// The whole stack of streaming calls, as [`around`](Self::around).
+    pub(super) fn around_streams(&self, failover: FailoverService<Stack, ChatRequest>) -> Stack {
+        let config = &self.config;
+        // The head of a stream that is held to its end comes with its end.
+        let deadline = match (config.stream.enabled, config.stream.commit) {
+            (true, Commit::Complete) => config.call.plain_deadline,
+            _ => config.call.streaming_deadline,
+        };
+        self.around(failover, deadline)
+    }
+
     /// The outermost layers, around the failover.
     pub(super) fn around(
         &self,
@@ -222,6 +249,14 @@ impl Layers {
             .service(failover);
         BoxCloneSyncService::new(stack)
     }
+}
+
+fn boxed<B>(response: Response<B>) -> ChatResponse
+where
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    response.map(|body| body.map_err(Into::into).boxed_unsync())
 }
 
 const CALL_ID: HeaderName = HeaderName::from_static("x-call-id");

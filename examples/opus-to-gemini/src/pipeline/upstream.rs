@@ -33,13 +33,13 @@ impl Upstream {
     }
 
     /// Claude Opus at Anthropic's OpenAI-compatible endpoint: 60 s for a plain answer, 8 s to the
-    /// head of a stream.
+    /// first content of a stream.
     pub fn opus(key: impl Into<SecretString>) -> Self {
         Self::built_in("opus", key)
     }
 
-    /// Gemini at its OpenAI-compatible endpoint: 90 s for a plain answer, 15 s to the head of a
-    /// stream.
+    /// Gemini at its OpenAI-compatible endpoint: 90 s for a plain answer, 15 s to the first
+    /// content of a stream.
     pub fn gemini(key: impl Into<SecretString>) -> Self {
         Self::built_in("gemini", key)
     }
@@ -67,8 +67,8 @@ impl Upstream {
         self
     }
 
-    /// The longest time of one attempt: to the last byte of a plain answer, to the head of a
-    /// stream.
+    /// The longest time of one attempt: to the last byte of a plain answer, to the first
+    /// content of a stream.
     pub fn within(mut self, plain: Duration, head: Duration) -> Self {
         self.target.plain_within = plain;
         self.target.streaming_within = head;

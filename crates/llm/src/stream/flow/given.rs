@@ -8,7 +8,7 @@ use std::{
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Body, Frame};
-use tower_spillway_core::{BoxError, Class, Reading};
+use tower_spillway_core::{BoxError, Class, Reading, clock};
 
 use super::{Flow, Input, note_usage};
 use crate::stream::{
@@ -162,6 +162,9 @@ where
             spillway.reason = reading.reason(),
             "a stream broke after its caller was given a part of it"
         );
+        if let Some(ledger) = this.ledger {
+            ledger.end_body(&reading, clock::now());
+        }
         this.end.set(reading);
         // It ends in an error: what would have followed must not make it look complete.
         this.body.set(None);
