@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may")]
 
-use std::process::{Command, Output};
+use std::{
+    io::Write,
+    process::{Command, Output, Stdio},
+};
 
 use opus_to_gemini::fake::{Behaviour, FakeVendor, Vendor};
 use serde_json::Value;
@@ -32,6 +35,34 @@ fn chat_with_fakes_prints_the_answer_and_the_record() {
     assert_eq!(record["attempts"], 1);
     assert!(record["latency_ms"].is_u64());
     assert_eq!(record["fallback_reason"], Value::Null);
+}
+
+#[test]
+fn chat_streams_where_it_is_told_to_and_reads_its_prompt_from_stdin() {
+    let out = run(
+        &[],
+        &["chat", "--fake", "--stream", "always", "Hello there"],
+    );
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    assert!(text(&out.stdout).ends_with("You said: Hello there\n"));
+    let record: Value = serde_json::from_slice(&out.stderr).unwrap();
+    assert!(record["first_content_ms"].as_u64() <= record["latency_ms"].as_u64());
+    assert!(record["tokens"]["output"].is_u64(), "{record}");
+
+    let mut chat = Command::new(env!("CARGO_BIN_EXE_opus-to-gemini"))
+        .args(["chat", "--fake", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    chat.stdin
+        .take()
+        .unwrap()
+        .write_all(b"from a pipe")
+        .unwrap();
+    let out = chat.wait_with_output().unwrap();
+    assert!(text(&out.stdout).contains("from a pipe"));
 }
 
 #[test]
@@ -151,7 +182,7 @@ fn json_is_one_object_with_the_answer_or_the_error() {
     assert_eq!(all["model"], "claude-opus-5");
     assert!(all["tokens"]["input"].as_u64().unwrap() > 0);
     assert!(all["cost"].as_f64().unwrap() > 0.0);
-    assert_eq!(all.get("first_content_ms"), None);
+    assert_eq!(all["first_content_ms"], all["latency_ms"]);
 
     let bad = [
         "chat",

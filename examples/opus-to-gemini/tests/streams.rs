@@ -9,6 +9,7 @@ use bytes::Bytes;
 use http::Request;
 use http_body_util::{BodyExt, Full};
 use opus_to_gemini::{
+    chat::{Chat, ChatError, ask_streaming},
     config::{Commit, Config},
     fake::{Behaviour, Did, FAKE_ANTHROPIC_KEY, FAKE_GEMINI_KEY, FakeVendor, Fakes},
     pipeline::{ChatResponse, Pipeline, Upstream},
@@ -314,4 +315,29 @@ async fn until(so: impl Fn() -> bool) {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     assert!(so());
+}
+
+#[tokio::test]
+async fn a_chat_is_read_as_it_comes_and_told_when_it_breaks() {
+    let stack = Stack::start(Commit::FirstContent).await;
+    let mut pieces = Vec::new();
+    let chat = Chat::new("hi");
+    let asked = ask_streaming(&stack.pipeline, &chat, |text| pieces.push(text.to_owned())).await;
+    assert_eq!(pieces.len(), WORDS);
+    assert!(asked.usage().is_some());
+    assert_eq!(asked.answer.unwrap().text, pieces.concat());
+    assert!(asked.report.first_content.is_some());
+
+    stack.fakes.anthropic.set(Behaviour::CutAfter { words: 40 });
+    let mut read = String::new();
+    let asked = ask_streaming(&stack.pipeline, &chat, |text| read += text).await;
+    assert_eq!(read.split_whitespace().count(), 40);
+    let error = asked.answer.unwrap_err();
+    assert!(matches!(error, ChatError::Broken { .. }), "{error}");
+    assert!(
+        error
+            .to_string()
+            .starts_with("the answer of opus broke off: "),
+        "{error}"
+    );
 }

@@ -156,7 +156,10 @@ pub(super) fn again(asked: &Asked) -> Again {
             }
             None
         }
-        ChatError::NoText { .. } | ChatError::AllRefused(_) => return Again::No,
+        // No item is asked for as a stream.
+        ChatError::Broken { .. } | ChatError::NoText { .. } | ChatError::AllRefused(_) => {
+            return Again::No;
+        }
     };
     // Only what may pass: a key, a model or a request that is wrong stays so.
     let sent = |class: Class| class != Class::Refused;

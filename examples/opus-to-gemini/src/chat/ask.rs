@@ -1,18 +1,24 @@
 //! One chat, asked.
 
 use bytes::Bytes;
+use eventsource_stream::Eventsource;
+use futures_util::StreamExt;
 use http::{HeaderValue, Request};
 use http_body_util::{BodyExt, Full};
 use serde_json::{Map, Value, json};
 use tower::ServiceExt;
 use tower_failover::AllRefused;
 use tower_spillway_core::{BoxError, Ledger, Reading, Report, error::find, hint::Hint};
-use tower_spillway_llm::Usage;
+use tower_spillway_llm::{StreamUsage, Usage};
 
-use super::{ChatError, read};
-use crate::pipeline::{ChatRequest, ChatResponse, Pipeline};
+use super::{
+    ChatError,
+    events::{self, Said},
+    read,
+};
+use crate::pipeline::{ChatRequest, ChatResponse, Pipeline, is_stream};
 
-/// One chat, to be answered in one piece.
+/// One chat.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
 pub struct Chat {
@@ -30,7 +36,8 @@ impl Chat {
         Self::of(body)
     }
 
-    /// A whole request body in OpenAI's shape. The answer comes in one piece whatever it says.
+    /// A whole request body in OpenAI's shape. Whether the answer is a stream is said by how it is
+    /// asked, and not here.
     pub fn of(mut body: Map<String, Value>) -> Self {
         body.shift_remove("stream");
         body.shift_remove("stream_options");
@@ -59,8 +66,13 @@ impl Chat {
         self
     }
 
-    fn request(&self, ledger: Ledger) -> ChatRequest {
-        let body = Value::Object(self.body.clone()).to_string();
+    fn request(&self, ledger: Ledger, streams: bool) -> ChatRequest {
+        let mut body = self.body.clone();
+        if streams {
+            body.insert("stream".into(), true.into());
+            body.insert("stream_options".into(), json!({"include_usage": true}));
+        }
+        let body = Value::Object(body).to_string();
         let mut request = Request::new(Full::new(Bytes::from(body)));
         for (name, value) in [
             ("x-call-id", &self.id),
@@ -94,7 +106,7 @@ pub struct Answer {
     pub text: String,
     /// The tokens, if the vendor told.
     pub usage: Option<Usage>,
-    /// All that the vendor sent.
+    /// All that the vendor sent, in one piece; empty for a stream.
     pub body: Bytes,
 }
 
@@ -109,18 +121,97 @@ impl Asked {
 pub async fn ask(pipeline: &Pipeline, chat: &Chat) -> Asked {
     // Our own handle: after an error it is the only record.
     let ledger = Ledger::new();
-    let request = chat.request(ledger.clone());
-    let answer = match pipeline.clone().oneshot(request).await {
+    let answer = match send(pipeline, chat.request(ledger.clone(), false)).await {
         Ok(response) => read_answer(pipeline, &ledger, response).await,
-        Err(error) => Err(match find::<AllRefused>(&*error) {
-            Some(refused) => ChatError::AllRefused(*refused),
-            None => ChatError::NoAnswer(error),
-        }),
+        Err(error) => Err(error),
     };
     Asked {
         answer,
         report: ledger.report(),
     }
+}
+
+/// Sends a chat through a pipeline, and gives each piece of the answer's text to `read` as it comes.
+///
+/// The answer is all of it. If the stream breaks, what was read so far is a part of an answer, and
+/// the error says so.
+pub async fn ask_streaming(pipeline: &Pipeline, chat: &Chat, mut read: impl FnMut(&str)) -> Asked {
+    let ledger = Ledger::new();
+    let answer = match send(pipeline, chat.request(ledger.clone(), true)).await {
+        Ok(response) if is_stream(&response) => {
+            read_stream(pipeline, &ledger, response, &mut read).await
+        }
+        Ok(response) => {
+            let answer = read_answer(pipeline, &ledger, response).await;
+            answer.inspect(|answer| read(&answer.text))
+        }
+        Err(error) => Err(error),
+    };
+    Asked {
+        answer,
+        report: ledger.report(),
+    }
+}
+
+async fn send(pipeline: &Pipeline, request: ChatRequest) -> Result<ChatResponse, ChatError> {
+    let sent = pipeline.clone().oneshot(request).await;
+    sent.map_err(|error| match find::<AllRefused>(&*error) {
+        Some(refused) => ChatError::AllRefused(*refused),
+        None => ChatError::NoAnswer(error),
+    })
+}
+
+/// An answer that somebody asked for stays within this many bytes of text.
+const LONGEST: usize = 32 * 1024 * 1024;
+
+async fn read_stream(
+    pipeline: &Pipeline,
+    ledger: &Ledger,
+    response: ChatResponse,
+    read: &mut impl FnMut(&str),
+) -> Result<Answer, ChatError> {
+    let target = target_of(ledger);
+    let (head, body) = response.into_parts();
+    let status = head.status.as_u16();
+    let broken = |why: &str| ChatError::Broken {
+        target: target.clone(),
+        why: pipeline.blot(why),
+    };
+    let (mut text, mut reason) = (String::new(), None);
+    let mut events = body.into_data_stream().eventsource();
+    while let Some(event) = events.next().await {
+        let event = event.map_err(|error| broken(&error.to_string()))?;
+        match events::said(&event) {
+            Said::Text(more) => {
+                if text.len().saturating_add(more.len()) > LONGEST {
+                    return Err(broken("it is too long"));
+                }
+                read(&more);
+                text += &more;
+            }
+            Said::Broken(why) => return Err(broken(&why)),
+            Said::Nothing => reason = events::finish_reason(&event).or(reason),
+        }
+    }
+    if text.is_empty() {
+        let reason = reason.as_deref().unwrap_or("unknown");
+        let why = format!("finish reason {reason}");
+        return Err(ChatError::NoText {
+            target,
+            status,
+            why,
+        });
+    }
+    Ok(Answer {
+        text,
+        usage: head.extensions.get().and_then(StreamUsage::get),
+        body: Bytes::new(),
+    })
+}
+
+fn target_of(ledger: &Ledger) -> String {
+    let target = ledger.report().target;
+    target.map_or_else(|| "the vendor".to_owned(), |t| t.to_string())
 }
 
 async fn read_answer(
@@ -131,8 +222,7 @@ async fn read_answer(
     let (head, body) = response.into_parts();
     let no_answer = |error: BoxError| ChatError::NoAnswer(error);
     let body = body.collect().await.map_err(no_answer)?.to_bytes();
-    let target = ledger.report().target;
-    let target = target.map_or_else(|| "the vendor".to_owned(), |t| t.to_string());
+    let target = target_of(ledger);
     let status = head.status.as_u16();
     if !head.status.is_success() {
         let reading = head.extensions.get::<Reading>();

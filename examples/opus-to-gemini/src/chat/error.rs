@@ -31,6 +31,14 @@ pub enum ChatError {
         /// What is wrong with it.
         why: String,
     },
+    /// A stream broke after a part of the answer was given out.
+    #[error("the answer of {target} broke off: {why}")]
+    Broken {
+        /// Which target.
+        target: String,
+        /// What the stream said of it.
+        why: String,
+    },
     /// Every target refused, and nothing was sent.
     #[error("no answer: every target refused{}", retry_in(.0))]
     AllRefused(AllRefused),
@@ -52,7 +60,7 @@ impl ChatError {
     pub fn status(&self) -> Option<u16> {
         match self {
             Self::Vendor { status, .. } | Self::NoText { status, .. } => Some(*status),
-            Self::AllRefused(_) | Self::NoAnswer(_) => None,
+            Self::Broken { .. } | Self::AllRefused(_) | Self::NoAnswer(_) => None,
         }
     }
 }

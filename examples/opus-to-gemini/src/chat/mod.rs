@@ -2,11 +2,12 @@
 
 mod ask;
 mod error;
+mod events;
 mod read;
 mod record;
 
 pub use self::{
-    ask::{Answer, Asked, Chat, ask},
+    ask::{Answer, Asked, Chat, ask, ask_streaming},
     error::ChatError,
     record::{Record, Tokens},
 };

@@ -12,7 +12,8 @@ pub struct Record {
     pub model: Option<String>,
     /// From the call to its outcome.
     pub latency_ms: u64,
-    /// From the call to the first content of a stream; left out where that was not seen.
+    /// From the call to the first content of its answer: of a plain one all of it. Left out where
+    /// there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_content_ms: Option<u64>,
     /// Requests sent, over all targets.

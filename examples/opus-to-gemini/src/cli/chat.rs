@@ -1,10 +1,13 @@
 //! `opus-to-gemini chat`
 
-use std::process::ExitCode;
+use std::{
+    io::{self, IsTerminal, Read, Write},
+    process::ExitCode,
+};
 
-use anyhow::anyhow;
+use anyhow::{Context, anyhow, bail};
 use opus_to_gemini::{
-    chat::{Asked, Chat, ChatError, Record, ask},
+    chat::{Asked, Chat, ChatError, Record, ask, ask_streaming},
     config::Profile,
 };
 use serde_json::json;
@@ -14,7 +17,7 @@ use super::setup::{Options, Ready};
 
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Args {
-    /// What to ask.
+    /// What to ask; `-` reads it from stdin.
     prompt: String,
     /// The most tokens of the answer; the target's default otherwise.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
@@ -22,35 +25,98 @@ pub(super) struct Args {
     /// One JSON object on stdout: the record, and the answer or the error.
     #[arg(long)]
     json: bool,
+    /// Prints the answer as it comes; `auto` does on a terminal.
+    #[arg(
+        long,
+        value_name = "WHEN",
+        default_value = "auto",
+        conflicts_with = "json"
+    )]
+    stream: When,
     #[command(flatten)]
     options: Options,
 }
 
-pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let ready = args.options.ready(Profile::Interactive).await?;
-    let mut chat = Chat::new(args.prompt);
-    if let Some(most) = args.max_tokens {
-        chat = chat.max_tokens(most);
-    }
-    let asked = ask(&ready.pipeline, &chat).await;
-    let record = Record::new(&asked.report, asked.usage(), &ready.prices);
-    let code = match args.json {
-        true => print_json(&ready, &record, asked)?,
-        false => {
-            eprintln!("{}", serde_json::to_string(&record)?);
-            let answer = asked
-                .answer
-                .map_err(|error| explain(&ready, &asked.report, error))?;
-            println!("{}", answer.text);
-            ExitCode::SUCCESS
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum When {
+    Auto,
+    Always,
+    Never,
+}
+
+impl Args {
+    fn streams(&self) -> bool {
+        match self.stream {
+            When::Auto => !self.json && io::stdout().is_terminal(),
+            When::Always => true,
+            When::Never => false,
         }
+    }
+
+    fn chat(&self) -> anyhow::Result<Chat> {
+        let mut prompt = self.prompt.clone();
+        if prompt == "-" {
+            prompt.clear();
+            let read = io::stdin().lock().read_to_string(&mut prompt);
+            read.context("stdin cannot be read")?;
+            if prompt.trim().is_empty() {
+                bail!("there is no prompt on stdin");
+            }
+        }
+        let chat = Chat::new(prompt);
+        Ok(match self.max_tokens {
+            Some(most) => chat.max_tokens(most),
+            None => chat,
+        })
+    }
+}
+
+pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let chat = args.chat()?;
+    let ready = args.options.ready(Profile::Interactive).await?;
+    let code = match (args.json, args.streams()) {
+        (true, _) => print_json(&ready, ask(&ready.pipeline, &chat).await)?,
+        (false, true) => print_stream(&ready, &chat).await?,
+        (false, false) => print(&ready, ask(&ready.pipeline, &chat).await)?,
     };
     ready.stop().await;
     Ok(code)
 }
 
-fn print_json(ready: &Ready, record: &Record, asked: Asked) -> anyhow::Result<ExitCode> {
-    let mut all = serde_json::to_value(record)?;
+fn record(ready: &Ready, asked: &Asked) -> Record {
+    Record::new(&asked.report, asked.usage(), &ready.prices)
+}
+
+fn print(ready: &Ready, asked: Asked) -> anyhow::Result<ExitCode> {
+    eprintln!("{}", serde_json::to_string(&record(ready, &asked))?);
+    let answer = asked.answer;
+    let answer = answer.map_err(|error| explain(ready, &asked.report, error))?;
+    println!("{}", answer.text);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The record comes last: who reads along does not want it in the answer's place.
+async fn print_stream(ready: &Ready, chat: &Chat) -> anyhow::Result<ExitCode> {
+    let mut printed = Ok(());
+    let asked = ask_streaming(&ready.pipeline, chat, |text| {
+        if printed.is_ok() {
+            let mut out = io::stdout().lock();
+            printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        }
+    });
+    let asked = asked.await;
+    printed.context("stdout cannot be written")?;
+    if asked.report.first_content.is_some() {
+        println!();
+    }
+    eprintln!("{}", serde_json::to_string(&record(ready, &asked))?);
+    let answer = asked.answer;
+    answer.map_err(|error| explain(ready, &asked.report, error))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print_json(ready: &Ready, asked: Asked) -> anyhow::Result<ExitCode> {
+    let mut all = serde_json::to_value(record(ready, &asked))?;
     let (name, value, code) = match asked.answer {
         Ok(answer) => ("answer", json!(answer.text), ExitCode::SUCCESS),
         Err(error) => {
@@ -87,6 +153,9 @@ fn explain(ready: &Ready, report: &Report, error: ChatError) -> anyhow::Error {
             429 | 500.. => Some("All targets were asked. Try again later.".into()),
             _ => None,
         },
+        ChatError::Broken { .. } => {
+            Some("What is printed is a part of the answer. Ask again.".into())
+        }
         ChatError::AllRefused(_) => Some("Try again later.".to_owned()),
         ChatError::NoAnswer(_) => {
             let urls = ready.urls(report);

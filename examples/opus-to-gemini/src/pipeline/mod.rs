@@ -47,6 +47,7 @@ mod stack;
 mod upstream;
 mod whole;
 
+pub(crate) use self::whole::is_stream;
 pub use self::{
     builder::Builder,
     error::BuildError,

@@ -17,7 +17,8 @@ use tower_http::timeout::ResponseBodyTimeoutLayer;
 use tower_retry_after::hold::SharedHold;
 use tower_retry_budget::{RatioBudget, RetryBudgetLayer};
 use tower_spillway_core::{
-    BoxError, Chance, Failure, Gate, InvalidConfig, Ledger, Limits, RetryLayer, TargetName,
+    BoxError, Chance, Class, Failure, Gate, InvalidConfig, Ledger, Limits, Reading, RetryLayer,
+    TargetName,
     attempt_timeout::{AttemptLimits, AttemptTimeoutLayer},
     call::CallLayer,
     classify::ClassifyLayer,
@@ -34,7 +35,7 @@ use super::{
     policies::{self, RetryAfterEither},
     prepare::Fit,
     upstream::Upstream,
-    whole::WholeAnswerLayer,
+    whole::{WholeAnswerLayer, is_stream},
 };
 use crate::config::{Commit, Config};
 
@@ -242,6 +243,7 @@ impl Layers {
         let random = self.config.idempotency_key.enabled && own_key.is_none();
         let random = random.then(|| IdempotencyKeyLayer::new().chance(self.chance.clone()));
         let stack = ServiceBuilder::new()
+            .map_response(note_content)
             .layer(call)
             .layer(option_layer(random))
             .layer(option_layer(own_key))
@@ -257,6 +259,18 @@ where
     B::Error: Into<BoxError>,
 {
     response.map(|body| body.map_err(Into::into).boxed_unsync())
+}
+
+/// The first content of a plain answer is all of it; that of a stream its guard has seen.
+fn note_content(response: ChatResponse) -> ChatResponse {
+    let failed = |reading: &Reading| reading.class() != Class::Success;
+    let extensions = response.extensions();
+    let answers = response.status().is_success() && !extensions.get().is_some_and(failed);
+    if let (true, false, Some(ledger)) = (answers, is_stream(&response), extensions.get::<Ledger>())
+    {
+        ledger.saw_first_content(ledger.last_seen());
+    }
+    response
 }
 
 const CALL_ID: HeaderName = HeaderName::from_static("x-call-id");

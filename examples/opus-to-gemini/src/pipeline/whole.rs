@@ -144,7 +144,8 @@ where
     }
 }
 
-fn is_stream<B>(response: &Response<B>) -> bool {
+/// Whether an answer comes as a stream of events.
+pub(crate) fn is_stream<B>(response: &Response<B>) -> bool {
     response
         .headers()
         .get(header::CONTENT_TYPE)
