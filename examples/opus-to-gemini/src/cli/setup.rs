@@ -116,18 +116,24 @@ impl Options {
         })
     }
 
-    fn chain<'c>(&self, config: &'c Config) -> anyhow::Result<&'c [String]> {
+    /// The targets of the chain that do not drain.
+    fn chain(&self, config: &Config) -> anyhow::Result<Vec<String>> {
         let names: Vec<_> = config.chains.keys().map(String::as_str).collect();
-        let chain = config.chains.get(&self.chain);
-        chain.map(Vec::as_slice).ok_or_else(|| {
+        let chain = config.targets_of(&self.chain).ok_or_else(|| {
             let known = names.join(", ");
             anyhow!("there is no chain {}. There is: {known}", self.chain)
-        })
+        })?;
+        let enabled = |name: &&str| config.targets.get(*name).is_some_and(|t| t.enabled);
+        Ok(chain
+            .into_iter()
+            .filter(enabled)
+            .map(str::to_owned)
+            .collect())
     }
 
     /// Options over the file.
     fn change(&self, config: &mut Config) -> anyhow::Result<()> {
-        let chain = self.chain(config)?.to_vec();
+        let chain = self.chain(config)?;
         for (name, model) in [("opus", &self.opus_model), ("gemini", &self.gemini_model)] {
             let Some(model) = model else { continue };
             match config.targets.get_mut(name) {
@@ -162,7 +168,7 @@ impl Options {
             fakes.anthropic.set_latency(latency..=latency);
             fakes.gemini.set_latency(latency..=latency);
         }
-        for name in self.chain(config)?.to_vec() {
+        for name in self.chain(config)? {
             let Some(target) = config.targets.get_mut(&name) else {
                 continue;
             };
@@ -179,9 +185,12 @@ impl Options {
 
     /// Every missing key at once; or the chain without their targets.
     fn drop_missing(&self, config: &mut Config) -> anyhow::Result<()> {
-        let chain = self.chain(config)?.to_vec();
+        let chain = self.chain(config)?;
         let variable = |name: &String| config.targets.get(name).map(|t: &Target| &t.key_env);
-        let is_missing = |name: &&String| variable(name).and_then(|v| keys::from_env(v)).is_none();
+        let is_missing = |name: &&String| {
+            let variable = variable(name).filter(|v| !v.is_empty());
+            variable.is_some_and(|v| keys::from_env(v).is_none())
+        };
         let missing: Vec<String> = chain.iter().filter(is_missing).cloned().collect();
         if missing.is_empty() {
             return Ok(());

@@ -5,7 +5,7 @@ use std::{collections::HashSet, fmt, time::Duration};
 use http::Uri;
 use tower_spillway_llm::{Price, PriceTable};
 
-use super::{Breaker, Config};
+use super::{Breaker, Config, route::Lost};
 
 /// A value that is wrong.
 #[derive(Debug)]
@@ -69,6 +69,7 @@ impl Config {
         breaker(&self.breaker, &["breaker"])?;
         self.check_streams()?;
         self.check_pool()?;
+        self.check_gateway()?;
         one(self.batch.concurrency, &["batch", "concurrency"])?;
         some(self.batch.requeue_base, &["batch", "requeue_base"])?;
         ensure(
@@ -138,11 +139,7 @@ impl Config {
     fn check_targets(&self) -> Result<(), Wrong> {
         for (name, target) in &self.targets {
             let path = |key| ["targets", name.as_str(), key];
-            for (text, key) in [
-                (&target.url, "url"),
-                (&target.model, "model"),
-                (&target.key_env, "key_env"),
-            ] {
+            for (text, key) in [(&target.url, "url"), (&target.model, "model")] {
                 ensure(!text.is_empty(), &path(key), "be set")?;
             }
             ensure(
@@ -187,18 +184,64 @@ impl Config {
         )?;
         for (name, chain) in &self.chains {
             let path = ["chains", name.as_str()];
-            ensure(!chain.is_empty(), &path, "name at least one target")?;
-            let mut seen = HashSet::new();
-            for target in chain {
-                ensure(
-                    self.targets.contains_key(target),
-                    &path,
-                    format!("name targets; there is no [targets.{target}]"),
-                )?;
-                ensure(seen.insert(target), &path, "name each target once")?;
-            }
+            ensure(
+                !self.targets.contains_key(name),
+                &path,
+                "not have the name of a target",
+            )?;
+            self.check_names(chain, &path)?;
+        }
+        for (model, route) in &self.routes {
+            self.check_names(route.names(), &["routes", model.as_str()])?;
         }
         Ok(())
+    }
+
+    fn check_names(&self, names: &[String], path: &[&str]) -> Result<(), Wrong> {
+        ensure(!names.is_empty(), path, "name at least one target")?;
+        let mut seen = HashSet::new();
+        for name in names {
+            ensure(seen.insert(name), path, "name each target once")?;
+        }
+        match self.expand(names) {
+            Ok(_) => Ok(()),
+            Err(Lost::Unknown(name)) => ensure(
+                false,
+                path,
+                format!(
+                    "name targets or chains; there is neither [targets.{name}] nor chains.{name}"
+                ),
+            ),
+            Err(Lost::Cycle(round)) => ensure(
+                false,
+                path,
+                format!("not lead to itself: {}", round.join(" -> ")),
+            ),
+        }
+    }
+
+    fn check_gateway(&self) -> Result<(), Wrong> {
+        let gateway = &self.gateway;
+        let some = |n: u64, key| ensure(n >= 1, &["gateway", key], "be at least 1");
+        some(gateway.max_body, "max_body")?;
+        some(gateway.in_flight.into(), "in_flight")?;
+        for (time, key) in [
+            (gateway.read_header_within, "read_header_within"),
+            (gateway.read_body_within, "read_body_within"),
+            (gateway.min_timeout, "min_timeout"),
+        ] {
+            ensure(time >= MS, &["gateway", key], "be at least 1ms")?;
+        }
+        ensure(
+            gateway.max_timeout >= gateway.min_timeout,
+            &["gateway", "max_timeout"],
+            "be at least gateway.min_timeout",
+        )?;
+        ensure(
+            !looks_like_a_key(&gateway.inbound_keys_env),
+            &["gateway", "inbound_keys_env"],
+            "be the name of a variable, not a key",
+        )
     }
 }
 

@@ -31,21 +31,27 @@ mod check;
 mod duration;
 mod error;
 mod file;
+mod gateway;
 mod kind;
 mod merge;
 mod policy;
 mod print;
 mod profile;
+mod route;
 mod speed;
+mod tls;
 mod types;
 
 pub(crate) use self::check::{holds_a_secret, is_address};
 pub use self::{
     error::ConfigError,
+    gateway::{Gateway, LogFormat},
     policy::{
         Backoff, BackoffKind, Breaker, BreakerKind, Budget, BudgetKind, Commit, Failover,
         FailoverKind, IdempotencyKey, IdempotencyKeyKind, InFlight, InFlightKind, Probes,
         RetryAfter, RetryAfterKind, Stream, Timeout, TimeoutKind, Verdict, VerdictKind,
     },
+    route::Route,
+    tls::{Roots, Tls},
     types::{Batch, Call, Config, Pool, PriceOf, Prices, Profile, Takes, Target},
 };

@@ -70,13 +70,20 @@ impl Display for Config {
         page.table("breaker", "a target may have figures of its own")?;
         self.breaker.write(page, "article: 5")?;
         self.attempts(page)?;
-        self.queue_and_prices(page)?;
+        self.trust(page)?;
+        self.queue(page)?;
+        self.server(page)?;
+        self.costs(page)?;
         for (name, target) in &self.targets {
             target.write(page, name)?;
         }
         page.table("chains", "who is asked, in this order")?;
         for (name, chain) in &self.chains {
             page.set(&key(name), quoted(chain), "")?;
+        }
+        page.table("routes", "a model, or a pattern, to its chain")?;
+        for (model, route) in &self.routes {
+            page.set(&key(model), quoted(route), "")?;
         }
         Ok(())
     }
@@ -198,7 +205,61 @@ impl Config {
         page.set("most_answer", stream.most_answer, "bytes, with complete")
     }
 
-    fn queue_and_prices(&self, page: &mut Page<'_, '_>) -> fmt::Result {
+    fn trust(&self, page: &mut Page<'_, '_>) -> fmt::Result {
+        page.table("tls", "whose certificates targets may show")?;
+        page.set("roots", quoted(self.tls.roots.as_str()), "bundled, system")?;
+        page.set("ca_file", quoted(&self.tls.ca_file), "and these, in PEM")
+    }
+
+    fn server(&self, page: &mut Page<'_, '_>) -> fmt::Result {
+        let gateway = &self.gateway;
+        page.table("gateway", "the server of `serve`")?;
+        page.set("listen", quoted(gateway.listen), "")?;
+        page.set(
+            "inbound_keys_env",
+            quoted(&gateway.inbound_keys_env),
+            "holds the keys of callers",
+        )?;
+        page.set(
+            "inbound_keys_file",
+            quoted(&gateway.inbound_keys_file),
+            "or a file, one a line",
+        )?;
+        page.set(
+            "allow_request_fallbacks",
+            gateway.allow_request_fallbacks,
+            "a request's own chain",
+        )?;
+        page.set("max_body", gateway.max_body, "bytes of a request")?;
+        page.set("in_flight", gateway.in_flight, "calls at one time")?;
+        page.set("queue", gateway.queue, "calls that wait for room")?;
+        page.set("queue_within", time(gateway.queue_within), "so long")?;
+        page.set(
+            "read_header_within",
+            time(gateway.read_header_within),
+            "from a client",
+        )?;
+        page.set(
+            "read_body_within",
+            time(gateway.read_body_within),
+            "from a client",
+        )?;
+        page.set(
+            "shutdown_within",
+            time(gateway.shutdown_within),
+            "for calls under way",
+        )?;
+        page.set(
+            "min_timeout",
+            time(gateway.min_timeout),
+            "of a request's own header",
+        )?;
+        page.set("max_timeout", time(gateway.max_timeout), "")?;
+        page.set("log", quoted(gateway.log.as_str()), "text, json")?;
+        page.set("last_calls", gateway.last_calls, "that /status shows")
+    }
+
+    fn queue(&self, page: &mut Page<'_, '_>) -> fmt::Result {
         let batch = &self.batch;
         page.table("batch", "the queue of `batch`")?;
         page.set("concurrency", batch.concurrency, "items at one time")?;
@@ -213,7 +274,10 @@ impl Config {
             "give_up_after",
             or_none(batch.give_up_after),
             "instead of max_requeues",
-        )?;
+        )
+    }
+
+    fn costs(&self, page: &mut Page<'_, '_>) -> fmt::Result {
         page.table("prices", "US dollars for a million tokens")?;
         page.set("date", quoted(&self.prices.date), "are they still right?")?;
         for (model, price) in &self.prices.models {
@@ -283,6 +347,7 @@ impl Target {
         )?;
         page.set("max_tokens_cap", self.max_tokens_cap, "more becomes this")?;
         page.set("in_flight", self.in_flight, "calls at one time")?;
+        page.set("enabled", self.enabled, "false: it drains")?;
         if let Some(breaker) = &self.breaker {
             page.table(&format!("targets.{name}.breaker"), "")?;
             breaker.write(page, "article: 5, 3 for Gemini")?;

@@ -7,9 +7,9 @@ use tower_spillway_llm::{Price, PriceTable, Vendor};
 
 use super::{
     Backoff, BackoffKind, Batch, Breaker, BreakerKind, Budget, BudgetKind, Call, Commit, Config,
-    Failover, FailoverKind, IdempotencyKey, IdempotencyKeyKind, InFlight, InFlightKind, Pool,
-    PriceOf, Prices, Probes, Profile, RetryAfter, RetryAfterKind, Stream, Takes, Target, Timeout,
-    TimeoutKind, Verdict, VerdictKind,
+    Failover, FailoverKind, Gateway, IdempotencyKey, IdempotencyKeyKind, InFlight, InFlightKind,
+    Pool, PriceOf, Prices, Probes, Profile, RetryAfter, RetryAfterKind, Route, Stream, Takes,
+    Target, Timeout, TimeoutKind, Tls, Verdict, VerdictKind,
 };
 
 const fn secs(secs: u64) -> Duration {
@@ -108,11 +108,14 @@ impl Config {
                 requeue_cap: secs(60),
                 give_up_after: None,
             },
+            tls: Tls::default(),
+            gateway: Gateway::default(),
             prices: prices(),
             targets: [("opus", opus()), ("gemini", gemini())]
                 .map(|(name, target)| (name.to_owned(), target))
                 .into(),
             chains: [("default".to_owned(), vec!["opus".into(), "gemini".into()])].into(),
+            routes: [("claude-opus".to_owned(), Route::To("default".into()))].into(),
         }
     }
 
@@ -169,6 +172,7 @@ fn opus() -> Target {
         max_tokens: 8_192,
         max_tokens_cap: 32_000,
         in_flight: 50,
+        enabled: true,
         breaker: None,
     }
 }
@@ -185,6 +189,7 @@ fn gemini() -> Target {
         max_tokens: 8_192,
         max_tokens_cap: 65_536,
         in_flight: 50,
+        enabled: true,
         breaker: None,
     }
 }

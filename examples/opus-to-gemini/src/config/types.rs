@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use tower_spillway_llm::Vendor;
 
 use super::{
-    Backoff, Breaker, Budget, Failover, IdempotencyKey, InFlight, RetryAfter, Stream, Timeout,
-    Verdict, kind::kind,
+    Backoff, Breaker, Budget, Failover, Gateway, IdempotencyKey, InFlight, RetryAfter, Route,
+    Stream, Timeout, Tls, Verdict, kind::kind,
 };
 
 /// All that a file can set. See the [module docs](super).
@@ -41,15 +41,22 @@ pub struct Config {
     pub attempt_timeout: Timeout,
     /// Connections.
     pub pool: Pool,
+    /// Whose certificates targets may show.
+    pub tls: Tls,
     /// The queue of `batch`.
     pub batch: Batch,
+    /// The server.
+    pub gateway: Gateway,
     /// What tokens cost.
     pub prices: Prices,
     /// Who can be asked, by name.
     pub targets: BTreeMap<String, Target>,
-    /// Who is asked in which order, by name. A pipeline is made of one: `default`, unless another
-    /// is asked for.
+    /// Who is asked in which order, by name: targets, or chains that stand for all of theirs. A
+    /// pipeline is made of one: `default`, unless another is asked for.
     pub chains: BTreeMap<String, Vec<String>>,
+    /// Where calls for a model go, by its name or a pattern (`*` for any characters, `?` for one).
+    /// See [`Fleet::route`](crate::pipeline::Fleet::route).
+    pub routes: BTreeMap<String, Route>,
 }
 
 /// A set of figures for one use.
@@ -195,6 +202,8 @@ pub struct Target {
     pub max_tokens_cap: u64,
     /// Calls at one time.
     pub in_flight: u32,
+    /// Whether it is asked at all. Else it drains: what is under way there ends, nothing is begun.
+    pub enabled: bool,
     /// Figures of its own; else those of `[breaker]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub breaker: Option<Breaker>,
@@ -213,6 +222,7 @@ impl Default for Target {
             max_tokens: 0,
             max_tokens_cap: 0,
             in_flight: 50,
+            enabled: true,
             breaker: None,
         }
     }

@@ -8,15 +8,12 @@ use http_body::Body;
 use http_body_util::BodyExt;
 use tower::{Service, ServiceExt, util::BoxCloneSyncService};
 use tower_circuit_breaker::Breaker;
-use tower_failover::FailoverService;
 use tower_spillway_core::{BoxError, Chance, Failure, Gate, Policy, Reading};
 
 use super::{
     error::BuildError,
+    member::Member,
     own::Own,
-    prepare::Fit,
-    probe::Probe,
-    secret::Secrets,
     service::Pipeline,
     stack::{ChatRequest, ChatResponse, Layers},
     upstream::Upstream,
@@ -127,39 +124,11 @@ impl Builder {
     ///
     /// [`BuildError`] names the target or the figure that is wrong.
     pub fn build(self) -> Result<Pipeline, BuildError> {
-        let mut upstreams = self.upstreams;
-        if !self.config.failover.enabled {
-            upstreams.truncate(1);
-        }
-        let secrets = Secrets::new(upstreams.iter().map(|u| u.key.clone()));
         let layers = Layers::new(&self.config, &self.chance, self.own)?;
-        let mut breakers = Vec::new();
-        let mut targets = Vec::new();
-        let mut probes = Vec::new();
-        for (index, upstream) in upstreams.iter().enumerate() {
-            let later = upstreams.get(index.saturating_add(1)..).unwrap_or_default();
-            let fit = Fit::new(upstream, &self.config)?;
-            let below = layers.below(upstream, later)?;
-            let breaker = layers.breaker(upstream)?;
-            if let Some(breaker) = &breaker {
-                let config = upstream.target.breaker.as_ref();
-                let config = config.unwrap_or(&self.config.breaker);
-                probes.extend(Probe::new(upstream, config, breaker, &below, &fit)?);
-            }
-            targets.push(layers.target(upstream, fit, below, breaker.clone()));
-            breakers.extend(breaker);
-        }
-        let failover =
-            FailoverService::new(targets)?.ready_within(self.config.failover.ready_within);
-        let plain = layers.around(failover.clone(), self.config.call.plain_deadline);
-        let streaming = layers.around_streams(failover);
-        Ok(Pipeline {
-            plain,
-            streaming,
-            breakers: breakers.into(),
-            probes: probes.into(),
-            budget: layers.ratio_budget().cloned(),
-            secrets,
-        })
+        let members = self.upstreams.into_iter();
+        let members: Vec<Member> = members
+            .map(|upstream| Member::new(&layers, upstream, None))
+            .collect::<Result<_, _>>()?;
+        layers.chain(&members.iter().collect::<Vec<_>>())
     }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use bytes::Bytes;
 use http::Response;
-use http_body_util::Full;
+use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_timeout::TimeoutConnector;
@@ -15,9 +15,12 @@ use hyper_util::{
     client::legacy::{self, Client, ResponseFuture, connect::HttpConnector},
     rt::{TokioExecutor, TokioTimer},
 };
+use tower::{ServiceBuilder, ServiceExt, util::BoxCloneSyncService};
+use tower_http::timeout::ResponseBodyTimeoutLayer;
 use tower_service::Service;
+use tower_spillway_core::BoxError;
 
-use super::{slots::Slots, stack::ChatRequest};
+use super::{error::BuildError, own::AnyClient, slots::Slots, stack::ChatRequest};
 use crate::config;
 
 type Connector = HttpsConnector<Slots<TimeoutConnector<HttpConnector>>>;
@@ -41,8 +44,42 @@ struct Generation {
     client: HttpClient,
 }
 
+/// The client at the bottom, and its pool where it is ours.
+#[derive(Clone)]
+pub(super) struct Bottom {
+    pub(super) client: AnyClient,
+    pub(super) pool: Option<Pooled>,
+}
+
+impl Bottom {
+    /// The user's own, or one with a pool.
+    pub(super) fn new(
+        own: Option<&AnyClient>,
+        settings: &config::Pool,
+    ) -> Result<Self, BuildError> {
+        if let Some(client) = own {
+            return Ok(Self {
+                client: client.clone(),
+                pool: None,
+            });
+        }
+        let pool = Pooled::new(settings)?;
+        let client = ServiceBuilder::new()
+            .map_response(|response: Response<_>| {
+                response.map(|body: tower_http::timeout::TimeoutBody<_>| body.boxed_unsync())
+            })
+            .layer(ResponseBodyTimeoutLayer::new(settings.read_idle))
+            .service(pool.clone())
+            .map_err(BoxError::from);
+        Ok(Self {
+            client: BoxCloneSyncService::new(client),
+            pool: Some(pool),
+        })
+    }
+}
+
 impl Pooled {
-    pub(super) fn new(settings: &config::Pool) -> Result<Self, rustls::Error> {
+    fn new(settings: &config::Pool) -> Result<Self, rustls::Error> {
         let connector = connector(settings)?;
         let first = Generation {
             number: 0,

@@ -20,6 +20,12 @@ pub enum BuildError {
         /// Its name.
         chain: String,
     },
+    /// A route to no targets; not in a configuration that was read from a file.
+    #[error("the route of {model} leads to no targets")]
+    NoRoute {
+        /// The name or the pattern.
+        model: String,
+    },
     /// A key that is not set.
     #[error("{variable} is not set: it holds the key of target {target}")]
     MissingKey {

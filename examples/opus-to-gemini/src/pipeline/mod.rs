@@ -35,7 +35,9 @@
 mod builder;
 mod client;
 mod error;
+mod fleet;
 mod fresh;
+mod member;
 mod own;
 mod policies;
 mod prepare;
@@ -44,6 +46,7 @@ mod secret;
 mod service;
 mod slots;
 mod stack;
+mod state;
 mod upstream;
 mod whole;
 
@@ -51,6 +54,8 @@ pub(crate) use self::whole::is_stream;
 pub use self::{
     builder::Builder,
     error::BuildError,
+    fleet::{Fleet, NoChain},
+    member::Member,
     probe::Probing,
     service::Pipeline,
     stack::{AnswerBody, ChatRequest, ChatResponse},

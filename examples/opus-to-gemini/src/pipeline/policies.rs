@@ -15,7 +15,10 @@ use tower_spillway_core::{
 };
 use tower_spillway_llm::{Commit, Rules, StreamGuardLayer};
 
-use super::{own::AnyPolicy, stack::ChatResponse};
+use super::{
+    own::AnyPolicy,
+    stack::{ChatResponse, Layers},
+};
 use crate::config::{self, BackoffKind, BreakerKind, RetryAfterKind};
 
 /// Has no opinion: what a policy that is not enabled says.
@@ -46,26 +49,30 @@ pub(super) fn backoff(
 /// Each call for itself, or one hint for all calls to a target.
 pub(super) type RetryAfterEither = Either<RetryAfterLayer<Http, Holding>, RetryLayer<AnyPolicy>>;
 
-/// The layer, and its holds if it has any.
-pub(super) fn retry_after(
-    config: &config::RetryAfter,
-    chance: &Chance,
-    own: Option<&AnyPolicy>,
-) -> Result<(RetryAfterEither, Option<SharedHold>), InvalidConfig> {
-    let per_call = |policy| Ok((Either::Right(RetryLayer::new(policy)), None));
-    match (own, config.enabled, config.kind) {
-        (Some(own), _, _) => per_call(Arc::clone(own)),
-        (None, false, _) => per_call(Arc::new(Silent)),
-        (None, true, RetryAfterKind::PerCall) => {
-            per_call(Arc::new(RetryAfter::new().chance(chance.clone())))
+/// The layer of a target.
+pub(super) fn retry_after(layers: &Layers, hold: Option<&SharedHold>) -> RetryAfterEither {
+    let per_call = |policy| Either::Right(RetryLayer::new(policy));
+    match (&layers.own.retry_after, hold) {
+        (Some(own), _) => per_call(Arc::clone(own)),
+        (None, Some(hold)) => Either::Left(
+            RetryAfterLayer::new()
+                .chance(layers.chance.clone())
+                .shared_hold(hold.clone()),
+        ),
+        (None, None) if layers.config.retry_after.enabled => {
+            per_call(Arc::new(RetryAfter::new().chance(layers.chance.clone())))
         }
-        (None, true, RetryAfterKind::Shared) => {
-            let hold = SharedHold::new(HoldConfig::new().max_hold(config.max_hold))?;
-            let layer = RetryAfterLayer::new()
-                .chance(chance.clone())
-                .shared_hold(hold.clone());
-            Ok((Either::Left(layer), Some(hold)))
-        }
+        (None, None) => per_call(Arc::new(Silent)),
+    }
+}
+
+/// A target's hold, if a hint holds all calls to it.
+pub(super) fn hold(layers: &Layers) -> Result<Option<SharedHold>, InvalidConfig> {
+    let config = &layers.config.retry_after;
+    let shared = config.enabled && config.kind == RetryAfterKind::Shared;
+    match shared && layers.own.retry_after.is_none() {
+        true => SharedHold::new(HoldConfig::new().max_hold(config.max_hold)).map(Some),
+        false => Ok(None),
     }
 }
 

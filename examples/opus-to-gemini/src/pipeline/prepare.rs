@@ -39,7 +39,7 @@ const PASSED_ON: [HeaderName; 7] = [
 /// What is set for one target.
 pub(super) struct Fit {
     uri: Uri,
-    bearer: HeaderValue,
+    bearer: Option<HeaderValue>,
     profile: TargetProfile,
     limits: Limits,
 }
@@ -92,9 +92,13 @@ impl Fit {
                 _ => BuildError::BadUrl { target, url },
             });
         }
+        let bearer = match &upstream.key {
+            Some(key) => Some(secret::bearer(key).ok_or(BuildError::BadKey { target })?),
+            None => None,
+        };
         Ok(Self {
             uri,
-            bearer: secret::bearer(&upstream.key).ok_or(BuildError::BadKey { target })?,
+            bearer,
             profile: upstream.takes(),
             limits: Limits::new(&upstream.target, config),
         })
@@ -121,7 +125,9 @@ impl Fit {
             .entry(header::CONTENT_TYPE)
             .or_insert(HeaderValue::from_static("application/json"));
         headers.insert(header::CONTENT_LENGTH, body.len().into());
-        headers.insert(header::AUTHORIZATION, self.bearer.clone());
+        if let Some(bearer) = &self.bearer {
+            headers.insert(header::AUTHORIZATION, bearer.clone());
+        }
         *request.headers_mut() = headers;
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.uri.clone();

@@ -1,31 +1,43 @@
 //! Probes of a target that no user waits for.
 
-use std::{fmt, pin::Pin, time::Duration};
+use std::{
+    fmt,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use bytes::Bytes;
 use http::Request;
 use http_body_util::Full;
+use tokio::sync::watch;
 use tower_circuit_breaker::Breaker;
 
 use super::{
     error::BuildError,
     prepare::Fit,
-    stack::{ChatRequest, Stack},
-    upstream::Upstream,
+    stack::{ChatRequest, Layers, Stack},
+    state::State,
 };
-use crate::config::{self, Probes};
+use crate::config::Probes;
 
 /// A future to spawn. See [`Pipeline::probes`](super::Pipeline::probes).
 pub type Probing = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// How a target is probed.
-#[derive(Clone)]
 pub(super) struct Probe {
     breaker: Breaker,
     below: Stack,
     request: ChatRequest,
     every: Duration,
     within: Duration,
+    /// Whether somebody was given the future.
+    started: Arc<AtomicBool>,
+    /// Gone with this, it ends the future.
+    life: watch::Sender<()>,
 }
 
 /// As small as a chat can be.
@@ -34,35 +46,56 @@ const PING: &[u8] = br#"{"messages":[{"role":"user","content":"ping"}],"max_toke
 impl Probe {
     /// `None` where users' calls are the probes.
     pub(super) fn new(
-        upstream: &Upstream,
-        config: &config::Breaker,
-        breaker: &Breaker,
-        below: &Stack,
+        state: &State,
+        layers: &Layers,
         fit: &Fit,
     ) -> Result<Option<Self>, BuildError> {
-        if config.probes != Probes::Own {
+        let figures = state.breaker_figures();
+        let (Some(breaker), Probes::Own) = (&state.breaker, figures.probes) else {
             return Ok(None);
-        }
+        };
         let mut request = Request::new(Full::new(Bytes::from_static(PING)));
         fit.apply(&mut request).map_err(BuildError::Probe)?;
         Ok(Some(Self {
             breaker: breaker.clone(),
-            below: below.clone(),
+            below: layers.below(state, false)?,
             request,
-            every: config.probe_every,
+            every: figures.probe_every,
             // It answers with one token, so it may take no longer than any first one.
-            within: upstream.target.streaming_within,
+            within: state.upstream.target.streaming_within,
+            started: Arc::default(),
+            life: watch::Sender::new(()),
         }))
     }
 
+    /// `None` if it runs.
     pub(super) fn start(&self) -> Option<Probing> {
+        if self.started.swap(true, Ordering::AcqRel) {
+            return None;
+        }
+        let running = Running(Arc::clone(&self.started));
         let prober = self
             .breaker
             .probe_with(self.below.clone(), self.request.clone(), self.every);
         let prober = prober.ok()?.time_limit(self.within);
+        let mut life = self.life.subscribe();
         Some(Box::pin(async move {
-            prober.await;
+            let _running = running;
+            tokio::select! {
+                _ = prober => {}
+                // Nothing is ever sent: it is over when the probe is gone.
+                _ = life.changed() => {}
+            }
         }))
+    }
+}
+
+/// A future that was given out, until it is dropped.
+struct Running(Arc<AtomicBool>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
     }
 }
 

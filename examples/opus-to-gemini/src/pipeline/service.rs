@@ -40,7 +40,7 @@ pub struct Pipeline {
     pub(super) plain: Stack,
     pub(super) streaming: Stack,
     pub(super) breakers: Arc<[Breaker]>,
-    pub(super) probes: Arc<[Probe]>,
+    pub(super) probes: Arc<[Arc<Probe>]>,
     pub(super) budget: Option<RatioBudget>,
     pub(super) secrets: Secrets,
 }
@@ -79,19 +79,13 @@ impl Pipeline {
         key: impl Fn(&str) -> Option<SecretString>,
     ) -> Result<Builder, BuildError> {
         let names = config
-            .chains
-            .get(chain)
+            .targets_of(chain)
             .ok_or_else(|| BuildError::NoChain {
                 chain: chain.to_owned(),
             })?;
         let mut builder = Self::builder().config(config.clone());
         for name in names {
-            let target = config.targets.get(name).cloned().unwrap_or_default();
-            let key = key(&target.key_env).ok_or_else(|| BuildError::MissingKey {
-                target: name.clone(),
-                variable: target.key_env.clone(),
-            })?;
-            builder = builder.target(Upstream::new(name.as_str(), target, key));
+            builder = builder.target(Upstream::of(config, name, &key)?);
         }
         Ok(builder)
     }
@@ -104,10 +98,15 @@ impl Pipeline {
     /// Futures that find out whether targets are back, for the user to spawn: see
     /// [`probe_with`](Breaker::probe_with). Without them users' calls do.
     ///
-    /// Each ends when the pipeline and all handles of its breaker are gone. There is none for a
-    /// target whose file says `probes = "users"`.
+    /// Each ends when the pipeline is gone. There is none for a target whose file says `probes =
+    /// "users"`, and none twice: what was given out before, by this or by another pipeline of the
+    /// same [`Fleet`](super::Fleet), is under way.
     pub fn probes(&self) -> impl Iterator<Item = Probing> + use<> {
-        let started: Vec<_> = self.probes.iter().filter_map(Probe::start).collect();
+        let started: Vec<_> = self
+            .probes
+            .iter()
+            .filter_map(|probe| probe.start())
+            .collect();
         started.into_iter()
     }
 

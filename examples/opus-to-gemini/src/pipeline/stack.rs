@@ -7,18 +7,15 @@ use http::{HeaderName, HeaderValue, Request, Response};
 use http_body::Body;
 use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 use tower::{
-    ServiceBuilder, ServiceExt,
+    ServiceBuilder,
     layer::util::Stack as Layered,
     util::{BoxCloneSyncService, MapResponseLayer, option_layer},
 };
-use tower_circuit_breaker::{Breaker, CircuitBreakerLayer, State};
+use tower_circuit_breaker::CircuitBreakerLayer;
 use tower_failover::{FailoverService, Target};
-use tower_http::timeout::ResponseBodyTimeoutLayer;
-use tower_retry_after::hold::SharedHold;
 use tower_retry_budget::{RatioBudget, RetryBudgetLayer};
 use tower_spillway_core::{
     BoxError, Chance, Class, Failure, Gate, InvalidConfig, Ledger, Limits, Reading, RetryLayer,
-    TargetName,
     attempt_timeout::{AttemptLimits, AttemptTimeoutLayer},
     call::CallLayer,
     classify::ClassifyLayer,
@@ -28,13 +25,15 @@ use tower_spillway_core::{
 use tower_spillway_llm::VendorVerdictLayer;
 
 use super::{
-    client::Pooled,
+    client::Bottom,
     error::BuildError,
     fresh::FreshLayer,
-    own::{AnyClient, AnyPolicy, Own},
-    policies::{self, RetryAfterEither},
-    prepare::Fit,
-    upstream::Upstream,
+    member::Member,
+    own::{AnyPolicy, Own},
+    policies,
+    secret::Secrets,
+    service::Pipeline,
+    state::State,
     whole::{WholeAnswerLayer, is_stream},
 };
 use crate::config::{Commit, Config};
@@ -53,34 +52,38 @@ pub(super) type Stack = BoxCloneSyncService<ChatRequest, ChatResponse, BoxError>
 
 /// The policies, as configured or the user's own.
 pub(super) struct Layers {
-    config: Config,
-    chance: Chance,
-    own: Own,
+    pub(super) config: Arc<Config>,
+    pub(super) chance: Chance,
+    pub(super) own: Own,
     backoff: AnyPolicy,
-    retry_after: RetryAfterEither,
-    hold: Option<SharedHold>,
     ratio: Option<RatioBudget>,
 }
 
 impl Layers {
     pub(super) fn new(config: &Config, chance: &Chance, own: Own) -> Result<Self, InvalidConfig> {
-        let backoff = match &own.backoff {
-            Some(backoff) => Arc::clone(backoff),
-            None => policies::backoff(&config.backoff, chance)?,
-        };
-        let (retry_after, hold) =
-            policies::retry_after(&config.retry_after, chance, own.retry_after.as_ref())?;
         let ratio = match own.budget {
             Some(_) => None,
             None => policies::budget(&config.budget)?,
         };
+        Self::with_budget(config, chance, own, ratio)
+    }
+
+    /// With a budget that is there already.
+    pub(super) fn with_budget(
+        config: &Config,
+        chance: &Chance,
+        own: Own,
+        ratio: Option<RatioBudget>,
+    ) -> Result<Self, InvalidConfig> {
+        let backoff = match &own.backoff {
+            Some(backoff) => Arc::clone(backoff),
+            None => policies::backoff(&config.backoff, chance)?,
+        };
         Ok(Self {
-            config: config.clone(),
+            config: Arc::new(config.clone()),
             chance: chance.clone(),
             own,
             backoff,
-            retry_after,
-            hold,
             ratio,
         })
     }
@@ -95,44 +98,55 @@ impl Layers {
         self.own.budget.clone().or_else(configured)
     }
 
-    /// The breaker of a target, if it has one.
-    pub(super) fn breaker(&self, upstream: &Upstream) -> Result<Option<Breaker>, InvalidConfig> {
-        if let Some(make) = &self.own.breaker {
-            return Ok(Some(make(&upstream.name)));
-        }
-        let config = upstream.target.breaker.as_ref();
-        let config = config.unwrap_or(&self.config.breaker);
-        policies::breaker(&upstream.name, config, &self.chance)
+    /// These targets as a chain.
+    pub(super) fn chain(&self, members: &[&Member]) -> Result<Pipeline, BuildError> {
+        let enabled: Vec<&Member> = members.iter().copied().filter(|m| m.is_enabled()).collect();
+        let most = match self.config.failover.enabled {
+            true => enabled.len(),
+            false => 1,
+        };
+        let asked = enabled.get(..most).unwrap_or_default();
+        let targets = asked.iter().enumerate().map(|(index, member)| {
+            let mut later = asked.iter().skip(index.saturating_add(1));
+            let larger = later.any(|later| later.has_larger_context_than(member));
+            self.target(member, larger)
+        });
+        let targets = targets.collect::<Result<Vec<_>, _>>()?;
+        let failover =
+            FailoverService::new(targets)?.ready_within(self.config.failover.ready_within);
+        Ok(Pipeline {
+            plain: self.around(failover.clone(), self.config.call.plain_deadline),
+            streaming: self.around_streams(failover),
+            breakers: asked.iter().filter_map(|m| m.breaker()).cloned().collect(),
+            probes: asked.iter().filter_map(|m| m.probe()).cloned().collect(),
+            budget: self.ratio.clone(),
+            secrets: Secrets::new(asked.iter().flat_map(|m| m.secrets())),
+        })
     }
 
-    /// A target of the failover, around what is [below](Self::below) its breaker.
-    pub(super) fn target(
+    /// A target of the failover; `larger` if one with a larger context follows.
+    fn target(
         &self,
-        upstream: &Upstream,
-        fit: Fit,
-        below: Stack,
-        breaker: Option<Breaker>,
-    ) -> Target<Stack, ChatRequest> {
-        let leg = self.leg(below, breaker.clone());
+        member: &Member,
+        larger: bool,
+    ) -> Result<Target<Stack, ChatRequest>, InvalidConfig> {
+        let below = self.below(member.state(), larger)?;
+        let leg = self.leg(member, below);
         let failover = &self.config.failover;
-        let (hold, name) = (self.hold.clone(), TargetName::from(upstream.name.as_str()));
-        Target::new(upstream.name.as_str(), leg)
-            .model(upstream.target.model.as_str())
+        let (fit, watched) = (member.fit(), member.clone());
+        Ok(Target::new(member.name(), leg)
+            .model(member.model())
             .prepare(move |request| fit.apply(request))
-            .usable_if(move || {
-                let state = breaker.as_ref().map(Breaker::state);
-                let open = state.is_some_and(State::is_refusing);
-                let held = || hold.as_ref().and_then(|hold| hold.retry_in(name.clone()));
-                !open && held().is_none()
-            })
+            .usable_if(move || watched.is_usable())
             // A chat changes nothing at the vendor: asked twice, it costs twice.
             .retry_ambiguous(true)
             .sends_while_others(failover.sends_while_others)
-            .patience(failover.patience)
+            .patience(failover.patience))
     }
 
     /// What is between the failover and a target's breaker, that included.
-    fn leg(&self, below: Stack, breaker: Option<Breaker>) -> Stack {
+    fn leg(&self, member: &Member, below: Stack) -> Stack {
+        let breaker = member.breaker().cloned();
         let breaker = breaker.map(|breaker| {
             let breaker = CircuitBreakerLayer::new().with_breaker(breaker);
             // A stream that breaks after its head is a failure of its target.
@@ -145,22 +159,16 @@ impl Layers {
         };
         let leg = ServiceBuilder::new()
             .layer(RetryLayer::new(Arc::clone(&self.backoff)).limits(limits))
-            .layer(self.retry_after.clone())
+            .layer(policies::retry_after(self, member.state().hold.as_ref()))
             .layer(option_layer(breaker))
             .service(below);
         BoxCloneSyncService::new(leg)
     }
 
     /// What is below a target's breaker: what its own probes go through too.
-    pub(super) fn below(
-        &self,
-        upstream: &Upstream,
-        later: &[Upstream],
-    ) -> Result<Stack, BuildError> {
-        let (client, pool) = self.client()?;
-        let takes = upstream.takes();
-        let larger = later.iter().any(|l| l.takes().larger_context_than(&takes));
-        let rules = upstream.reads(self.config.verdict.enabled);
+    pub(super) fn below(&self, state: &State, larger: bool) -> Result<Stack, InvalidConfig> {
+        let Bottom { client, pool } = state.bottom.clone();
+        let rules = state.upstream.reads(self.config.verdict.enabled);
         let guard = match self.config.stream.enabled {
             true => Some(policies::stream_guard(&self.config.stream, &rules)?),
             false => None,
@@ -173,6 +181,8 @@ impl Layers {
         let hop_rule = self.own.hop_rule.clone().map(|rule| {
             ClassifyLayer::new(move |out: Result<&ChatResponse, Failure<'_>>| rule(out))
         });
+        let in_flight = InFlightLayer::with_permits(state.permits.clone())
+            .ready_within(self.config.failover.ready_within);
         let below = ServiceBuilder::new()
             .layer(option_layer(hop_rule))
             // Outside what holds a stream, which may find that the connection is dead.
@@ -180,7 +190,7 @@ impl Layers {
             .layer(option_layer(guard))
             .map_response(boxed)
             .layer(verdict)
-            .layer(self.in_flight(upstream)?)
+            .layer(in_flight)
             // The limits come with the request: they are the target's.
             .layer(AttemptTimeoutLayer::new(AttemptLimits::default()))
             .layer(WholeAnswerLayer)
@@ -189,34 +199,8 @@ impl Layers {
         Ok(BoxCloneSyncService::new(below))
     }
 
-    fn in_flight(&self, upstream: &Upstream) -> Result<InFlightLayer, InvalidConfig> {
-        /// As good as none: the type of the answer's body is the same with a bound and without.
-        const UNBOUNDED: usize = 1 << 24;
-        let most = match self.config.in_flight.enabled {
-            true => usize::try_from(upstream.target.in_flight).unwrap_or(UNBOUNDED),
-            false => UNBOUNDED,
-        };
-        Ok(InFlightLayer::new(most)?.ready_within(self.config.failover.ready_within))
-    }
-
-    /// The client at the bottom, and its pool where it is ours.
-    fn client(&self) -> Result<(AnyClient, Option<Pooled>), BuildError> {
-        if let Some(client) = &self.own.client {
-            return Ok((client.clone(), None));
-        }
-        let pool = Pooled::new(&self.config.pool)?;
-        let client = ServiceBuilder::new()
-            .map_response(|response: Response<_>| {
-                response.map(|body: tower_http::timeout::TimeoutBody<_>| body.boxed_unsync())
-            })
-            .layer(ResponseBodyTimeoutLayer::new(self.config.pool.read_idle))
-            .service(pool.clone())
-            .map_err(BoxError::from);
-        Ok((BoxCloneSyncService::new(client), Some(pool)))
-    }
-
     /// The whole stack of streaming calls, as [`around`](Self::around).
-    pub(super) fn around_streams(&self, failover: FailoverService<Stack, ChatRequest>) -> Stack {
+    fn around_streams(&self, failover: FailoverService<Stack, ChatRequest>) -> Stack {
         let config = &self.config;
         // The head of a stream that is held to its end comes with its end.
         let deadline = match (config.stream.enabled, config.stream.commit) {
@@ -227,7 +211,7 @@ impl Layers {
     }
 
     /// The outermost layers, around the failover.
-    pub(super) fn around(
+    fn around(
         &self,
         failover: FailoverService<Stack, ChatRequest>,
         deadline: Option<Duration>,

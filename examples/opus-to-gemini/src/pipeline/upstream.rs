@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use tower_spillway_llm::{Rules, TargetProfile};
 
+use super::error::BuildError;
 use crate::config::{Config, Takes, Target};
 
 /// One endpoint with its key: a target of a [`Config`], to be asked by a pipeline.
@@ -15,7 +16,8 @@ use crate::config::{Config, Takes, Target};
 pub struct Upstream {
     pub(super) name: String,
     pub(super) target: Target,
-    pub(super) key: SecretString,
+    /// `None` for one that asks for none.
+    pub(super) key: Option<SecretString>,
     profile: Option<TargetProfile>,
     rules: Option<Rules>,
 }
@@ -23,13 +25,55 @@ pub struct Upstream {
 impl Upstream {
     /// A target by its name in records.
     pub fn new(name: impl Into<String>, target: Target, key: impl Into<SecretString>) -> Self {
+        let key = Some(key.into());
+        Self {
+            key,
+            ..Self::without_key(name, target)
+        }
+    }
+
+    /// A target that asks for no key, as one on this machine may.
+    pub fn without_key(name: impl Into<String>, target: Target) -> Self {
         Self {
             name: name.into(),
             target,
-            key: key.into(),
+            key: None,
             profile: None,
             rules: None,
         }
+    }
+
+    /// The target of that name, with the key that `key` gives for its variable.
+    pub(super) fn of(
+        config: &Config,
+        name: &str,
+        key: impl Fn(&str) -> Option<SecretString>,
+    ) -> Result<Self, BuildError> {
+        let target = config.targets.get(name).cloned().unwrap_or_default();
+        // One that drains is sent nothing.
+        if target.key_env.is_empty() || !target.enabled {
+            return Ok(Self::without_key(name, target));
+        }
+        let key = key(&target.key_env).ok_or_else(|| BuildError::MissingKey {
+            target: name.to_owned(),
+            variable: target.key_env.clone(),
+        })?;
+        Ok(Self::new(name, target, key))
+    }
+
+    /// Whether they are one account at one model of one endpoint.
+    pub(super) fn is_same_account(&self, other: &Self) -> bool {
+        let place = |upstream: &Self| (upstream.target.url.clone(), upstream.target.model.clone());
+        place(self) == place(other) && self.exposed() == other.exposed()
+    }
+
+    /// Whether they are asked in the same way too.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.target == other.target && self.exposed() == other.exposed()
+    }
+
+    fn exposed(&self) -> Option<&str> {
+        self.key.as_ref().map(ExposeSecret::expose_secret)
     }
 
     /// Claude Opus at Anthropic's OpenAI-compatible endpoint: 60 s for a plain answer, 8 s to the
