@@ -7,6 +7,7 @@
 //! | [`batch`] | a file of prompts, worked off through outages and restarts |
 //! | [`config`] | what a file can set: targets, chains, policies, prices |
 //! | [`keys`] | the vendors' keys, from the environment |
+//! | [`gateway`] | the stack as a server |
 //! | [`fake`] | two fake vendors on loopback, to try and test without keys or network |
 //! | [`demo`] | an incident, played against the stack |
 //!
@@ -44,5 +45,6 @@ pub mod chat;
 pub mod config;
 pub mod demo;
 pub mod fake;
+pub mod gateway;
 pub mod keys;
 pub mod pipeline;

@@ -28,7 +28,7 @@ pub struct Record {
 }
 
 /// Tokens of an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Tokens {
     /// Of the prompt, cached ones included.

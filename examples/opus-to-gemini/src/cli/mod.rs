@@ -4,7 +4,10 @@ mod batch;
 mod chat;
 mod config;
 mod demo;
+mod serve;
+mod serve_log;
 mod setup;
+mod signals;
 mod verbose;
 
 use std::process::ExitCode;
@@ -35,12 +38,19 @@ enum Command {
     Chat(Box<chat::Args>),
     /// Works off a file of prompts, one a line, through outages and restarts.
     Batch(Box<batch::Args>),
+    /// Serves chats as an OpenAI-compatible gateway, on this machine unless told otherwise.
+    ///
+    /// SIGHUP takes the file in again; SIGTERM and Ctrl-C let calls under way end first.
+    Serve(serve::Args),
     /// Prints the settings in force, with comments and without keys.
     Config(config::Args),
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let command = args.command.unwrap_or(Command::Demo(demo::Args::default()));
+    if let Command::Serve(serve) = command {
+        return serve::run(serve, args.verbose).await;
+    }
     verbose::start(match (&command, args.verbose) {
         (_, true) => Level::INFO,
         // What breaks there is meant to, and is in the table.
@@ -52,5 +62,6 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         Command::Chat(args) => chat::run(*args).await,
         Command::Batch(args) => batch::run_args(*args).await,
         Command::Config(args) => config::run(&args),
+        Command::Serve(args) => serve::run(args, false).await,
     }
 }

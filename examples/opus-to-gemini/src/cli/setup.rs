@@ -9,6 +9,7 @@ use opus_to_gemini::{
     keys,
     pipeline::Pipeline,
 };
+use secrecy::SecretString;
 use tower_spillway_core::{Chance, Report};
 use tower_spillway_llm::{PriceTable, Vendor};
 
@@ -86,6 +87,56 @@ pub(super) fn read(path: &PathBuf, profile: Profile) -> anyhow::Result<Config> {
     })
 }
 
+/// Where keys come from.
+pub(super) enum Keys {
+    /// The variables that a file names.
+    FromEnv,
+    /// Those of the fakes, in the place of the variables.
+    Fake(HashMap<String, &'static str>),
+}
+
+impl Keys {
+    pub(super) fn get(&self, variable: &str) -> Option<SecretString> {
+        match self {
+            Self::FromEnv => keys::from_env(variable),
+            Self::Fake(keys) => keys.get(variable).map(|key| (*key).into()),
+        }
+    }
+}
+
+/// Both fakes; each answer takes so long.
+pub(super) async fn start_fakes(latency: Option<Duration>) -> anyhow::Result<Fakes> {
+    let fakes = Fakes::start(&Chance::default()).await;
+    let fakes = fakes.context("the fake vendors could not be started")?;
+    if let Some(latency) = latency {
+        fakes.anthropic.set_latency(latency..=latency);
+        fakes.gemini.set_latency(latency..=latency);
+    }
+    Ok(fakes)
+}
+
+/// Puts the fakes in the place of these targets' real ones.
+pub(super) fn point_at(
+    fakes: &Fakes,
+    config: &mut Config,
+    names: &[String],
+) -> anyhow::Result<Keys> {
+    let mut keys = HashMap::new();
+    for name in names {
+        let Some(target) = config.targets.get_mut(name) else {
+            continue;
+        };
+        let (fake, key) = match target.takes {
+            Takes::Anthropic => (&fakes.anthropic, FAKE_ANTHROPIC_KEY),
+            Takes::Gemini => (&fakes.gemini, FAKE_GEMINI_KEY),
+            _ => bail!("--fake plays Anthropic and Gemini only, and target {name} is neither"),
+        };
+        target.url = fake.url();
+        keys.insert(target.key_env.clone(), key);
+    }
+    Ok(Keys::Fake(keys))
+}
+
 impl Options {
     /// Puts the pipeline together.
     pub(super) async fn ready(&self, profile: Profile) -> anyhow::Result<Ready> {
@@ -94,19 +145,20 @@ impl Options {
             None => Config::of(profile),
         };
         self.change(&mut config)?;
-        let mut fake_keys = HashMap::new();
-        let fakes = match self.fake {
-            true => Some(self.start_fakes(&mut config, &mut fake_keys).await?),
-            false => None,
+        let (fakes, keys) = match self.fake {
+            true => {
+                let fakes = start_fakes(self.fake_latency).await?;
+                let chain = self.chain(&config)?;
+                let keys = point_at(&fakes, &mut config, &chain)?;
+                (Some(fakes), keys)
+            }
+            false => {
+                self.drop_missing(&mut config)?;
+                (None, Keys::FromEnv)
+            }
         };
-        if fakes.is_none() {
-            self.drop_missing(&mut config)?;
-        }
-        let key = |name: &str| match self.fake {
-            true => fake_keys.get(name).map(|key| (*key).into()),
-            false => keys::from_env(name),
-        };
-        let pipeline = Pipeline::from_config(&config, &self.chain, key)?.build()?;
+        let pipeline =
+            Pipeline::from_config(&config, &self.chain, |name| keys.get(name))?.build()?;
         let prices = config.prices.table()?;
         Ok(Ready {
             pipeline,
@@ -156,57 +208,41 @@ impl Options {
         Ok(())
     }
 
-    /// The fakes, in the place of the real ones, with keys in the place of the variables.
-    async fn start_fakes(
-        &self,
-        config: &mut Config,
-        keys: &mut HashMap<String, &'static str>,
-    ) -> anyhow::Result<Fakes> {
-        let fakes = Fakes::start(&Chance::default()).await;
-        let fakes = fakes.context("the fake vendors could not be started")?;
-        if let Some(latency) = self.fake_latency {
-            fakes.anthropic.set_latency(latency..=latency);
-            fakes.gemini.set_latency(latency..=latency);
-        }
-        for name in self.chain(config)? {
-            let Some(target) = config.targets.get_mut(&name) else {
-                continue;
-            };
-            let (fake, key) = match target.takes {
-                Takes::Anthropic => (&fakes.anthropic, FAKE_ANTHROPIC_KEY),
-                Takes::Gemini => (&fakes.gemini, FAKE_GEMINI_KEY),
-                _ => bail!("--fake plays Anthropic and Gemini only, and target {name} is neither"),
-            };
-            target.url = fake.url();
-            keys.insert(target.key_env.clone(), key);
-        }
-        Ok(fakes)
-    }
-
     /// Every missing key at once; or the chain without their targets.
     fn drop_missing(&self, config: &mut Config) -> anyhow::Result<()> {
         let chain = self.chain(config)?;
-        let variable = |name: &String| config.targets.get(name).map(|t: &Target| &t.key_env);
-        let is_missing = |name: &&String| {
-            let variable = variable(name).filter(|v| !v.is_empty());
-            variable.is_some_and(|v| keys::from_env(v).is_none())
-        };
-        let missing: Vec<String> = chain.iter().filter(is_missing).cloned().collect();
-        if missing.is_empty() {
-            return Ok(());
+        let missing = missing(config, &chain, self.allow_missing)?;
+        if !missing.is_empty() {
+            let left = chain.into_iter().filter(|n| !missing.contains(n)).collect();
+            config.chains.insert(self.chain.clone(), left);
         }
-        let left: Vec<String> = chain.into_iter().filter(|n| !missing.contains(n)).collect();
-        if left.is_empty() || !self.allow_missing {
-            let targets = missing.iter().filter_map(|name| config.targets.get(name));
-            bail!(no_key(targets, self.allow_missing, !left.is_empty()));
-        }
-        for name in &missing {
-            let variable = variable(name).map_or("its key", String::as_str);
-            eprintln!("warning: target {name} is left out: {variable} is not set");
-        }
-        config.chains.insert(self.chain.clone(), left);
         Ok(())
     }
+}
+
+/// Those of the targets whose key is missing, each with a warning; an error if they are needed.
+pub(super) fn missing(
+    config: &Config,
+    names: &[String],
+    allowed: bool,
+) -> anyhow::Result<Vec<String>> {
+    let variable = |name: &String| config.targets.get(name).map(|t: &Target| &t.key_env);
+    let is_missing = |name: &&String| {
+        let variable = variable(name).filter(|v| !v.is_empty());
+        variable.is_some_and(|v| keys::from_env(v).is_none())
+    };
+    let missing: Vec<String> = names.iter().filter(is_missing).cloned().collect();
+    let others_left = missing.len() < names.len();
+    let may_go_on = allowed && others_left;
+    if !missing.is_empty() && !may_go_on {
+        let targets = missing.iter().filter_map(|name| config.targets.get(name));
+        bail!(no_key(targets, allowed, others_left));
+    }
+    for name in &missing {
+        let variable = variable(name).map_or("its key", String::as_str);
+        eprintln!("warning: target {name} is left out: {variable} is not set");
+    }
+    Ok(missing)
 }
 
 /// Which keys are missing, and what can be done.

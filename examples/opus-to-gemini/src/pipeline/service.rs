@@ -6,6 +6,7 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use secrecy::SecretString;
@@ -20,7 +21,7 @@ use super::{
     prepare::wants_stream,
     probe::{Probe, Probing},
     secret::Secrets,
-    stack::{ChatRequest, ChatResponse, Stack},
+    stack::{Around, ChatRequest, ChatResponse, Stack},
     upstream::Upstream,
 };
 use crate::{config::Config, keys};
@@ -39,6 +40,7 @@ use crate::{config::Config, keys};
 pub struct Pipeline {
     pub(super) plain: Stack,
     pub(super) streaming: Stack,
+    pub(super) around: Around,
     pub(super) breakers: Arc<[Breaker]>,
     pub(super) probes: Arc<[Arc<Probe>]>,
     pub(super) budget: Option<RatioBudget>,
@@ -88,6 +90,15 @@ impl Pipeline {
             builder = builder.target(Upstream::of(config, name, &key)?);
         }
         Ok(builder)
+    }
+
+    /// The same pipeline with another deadline of a whole call, in the place of both of the
+    /// configuration: shorter or longer. The limits of attempts stay.
+    #[must_use]
+    pub fn within(mut self, deadline: Duration) -> Self {
+        self.plain = (self.around)(Some(deadline));
+        self.streaming = (self.around)(Some(deadline));
+        self
     }
 
     /// The breakers of all targets that have one, in their order.

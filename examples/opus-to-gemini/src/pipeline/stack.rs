@@ -50,6 +50,9 @@ pub type ChatResponse = Response<AnswerBody>;
 /// A part of the stack with a type that can be named.
 pub(super) type Stack = BoxCloneSyncService<ChatRequest, ChatResponse, BoxError>;
 
+/// Makes a whole stack with a deadline.
+pub(super) type Around = Arc<dyn Fn(Option<Duration>) -> Stack + Send + Sync>;
+
 /// The policies, as configured or the user's own.
 pub(super) struct Layers {
     pub(super) config: Arc<Config>,
@@ -114,9 +117,11 @@ impl Layers {
         let targets = targets.collect::<Result<Vec<_>, _>>()?;
         let failover =
             FailoverService::new(targets)?.ready_within(self.config.failover.ready_within);
+        let around = self.around(failover);
         Ok(Pipeline {
-            plain: self.around(failover.clone(), self.config.call.plain_deadline),
-            streaming: self.around_streams(failover),
+            plain: around(self.config.call.plain_deadline),
+            streaming: around(self.streaming_deadline()),
+            around,
             breakers: asked.iter().filter_map(|m| m.breaker()).cloned().collect(),
             probes: asked.iter().filter_map(|m| m.probe()).cloned().collect(),
             budget: self.ratio.clone(),
@@ -199,27 +204,17 @@ impl Layers {
         Ok(BoxCloneSyncService::new(below))
     }
 
-    /// The whole stack of streaming calls, as [`around`](Self::around).
-    fn around_streams(&self, failover: FailoverService<Stack, ChatRequest>) -> Stack {
+    fn streaming_deadline(&self) -> Option<Duration> {
         let config = &self.config;
         // The head of a stream that is held to its end comes with its end.
-        let deadline = match (config.stream.enabled, config.stream.commit) {
+        match (config.stream.enabled, config.stream.commit) {
             (true, Commit::Complete) => config.call.plain_deadline,
             _ => config.call.streaming_deadline,
-        };
-        self.around(failover, deadline)
+        }
     }
 
-    /// The outermost layers, around the failover.
-    fn around(
-        &self,
-        failover: FailoverService<Stack, ChatRequest>,
-        deadline: Option<Duration>,
-    ) -> Stack {
-        let call = match deadline {
-            Some(deadline) => CallLayer::new().deadline(deadline),
-            None => CallLayer::new(),
-        };
+    /// The outermost layers, around the failover, with a deadline or without.
+    fn around(&self, failover: FailoverService<Stack, ChatRequest>) -> Around {
         let own_key =
             self.own.idempotency_key.clone().map(|make| {
                 IdempotencyKeyLayer::made_by(move |request: &ChatRequest| make(request))
@@ -227,13 +222,21 @@ impl Layers {
         let random = self.config.idempotency_key.enabled && own_key.is_none();
         let random = random.then(|| IdempotencyKeyLayer::new().chance(self.chance.clone()));
         let stack = ServiceBuilder::new()
-            .map_response(note_content)
-            .layer(call)
             .layer(option_layer(random))
             .layer(option_layer(own_key))
             .layer(option_layer(self.gate().map(RetryBudgetLayer::shared)))
             .service(failover);
-        BoxCloneSyncService::new(stack)
+        Arc::new(move |deadline| {
+            let call = match deadline {
+                Some(deadline) => CallLayer::new().deadline(deadline),
+                None => CallLayer::new(),
+            };
+            let stack = ServiceBuilder::new()
+                .map_response(note_content)
+                .layer(call)
+                .service(stack.clone());
+            BoxCloneSyncService::new(stack)
+        })
     }
 }
 

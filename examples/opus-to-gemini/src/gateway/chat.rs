@@ -1,0 +1,227 @@
+//! `POST /v1/chat/completions`
+
+use axum::{
+    body::Body,
+    extract::{Request, State},
+    response::{IntoResponse, Response},
+};
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts};
+use http_body_util::{BodyExt, Full};
+use tower::ServiceExt;
+use tower_spillway_core::{BodyEnd, Http, Read, Report};
+use tower_spillway_llm::{StreamUsage, Usage};
+
+use super::{
+    Gateway,
+    asked::Asked,
+    call::{Answer, Call, Used},
+    error::ApiError,
+    failure::Failed,
+    gateway::Current,
+    headers,
+    id::RequestId,
+    limit,
+    read_body::{self, Bounds},
+};
+use crate::pipeline::{AnswerBody, ChatRequest, ChatResponse, NoChain, Pipeline};
+
+/// A longer error of a vendor's is cut off.
+const LONGEST_ERROR: usize = 1024 * 1024;
+
+pub(super) async fn chat(State(gateway): State<Gateway>, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    let id = head.extensions.get::<RequestId>().cloned();
+    let id = id.unwrap_or_else(RequestId::random);
+    let mut call = Call::new(gateway.clone(), id);
+    let current = gateway.current();
+    let served = match serve(&gateway, &current, &mut call, head, body).await {
+        Ok(served) => served,
+        Err(error) => {
+            call.fails(error.status().as_u16(), error.code());
+            let told = told(&call, &call.ledger().report());
+            let mut response = error.into_response();
+            response.headers_mut().extend(told);
+            return response;
+        }
+    };
+    let mut headers = served.headers;
+    headers.extend(told(&call, &call.ledger().report()));
+    let mut response = match served.error {
+        Some(code) => {
+            // The request was wrong, and no SDK need find out twice.
+            headers.insert(headers::SHOULD_RETRY, headers::yes_or_no(false));
+            call.fails(served.status.as_u16(), code);
+            Response::new(Body::new(served.answer.body))
+        }
+        None => {
+            let body = call.answers(served.status.as_u16(), served.used, served.answer);
+            Response::new(Body::new(body))
+        }
+    };
+    *response.status_mut() = served.status;
+    *response.headers_mut() = headers;
+    response
+}
+
+/// What a vendor said, for the caller.
+struct Served {
+    status: StatusCode,
+    headers: HeaderMap,
+    answer: Answer,
+    used: Used,
+    /// It says that the request is wrong.
+    error: Option<&'static str>,
+}
+
+async fn serve(
+    gateway: &Gateway,
+    current: &Current,
+    call: &mut Call,
+    head: Parts,
+    body: Body,
+) -> Result<Served, ApiError> {
+    let table = current.table();
+    let limit = limit::asked(&head.headers, table)?;
+    let place = gateway.queue().admit()?;
+    let bounds = Bounds {
+        most: table.max_body,
+        within: table.read_body_within,
+    };
+    let body = read_body::read(&head.headers, body, bounds).await?;
+    let asked = Asked::read(body, table.allow_request_fallbacks)?;
+    call.asks(&asked.model, asked.stream);
+    let mut pipeline = route(current, &asked)?;
+    let within = limit.map_or(table.queue_within, |limit| limit.min(table.queue_within));
+    call.starts(place.turn(within).await?);
+    if let Some(limit) = limit {
+        // The time that the caller gives counts from its request on.
+        pipeline = pipeline.within(limit.saturating_sub(call.elapsed()));
+    }
+    let request = request(call, head.headers, asked.body);
+    let outcome = pipeline.clone().oneshot(request).await;
+    let report = call.ledger().report();
+    let failed = Failed {
+        pipeline: &pipeline,
+        report: &report,
+    };
+    match outcome {
+        Ok(response) => answer(&failed, response).await,
+        Err(error) => Err(failed.error(&error)),
+    }
+}
+
+fn route(current: &Current, asked: &Asked) -> Result<Pipeline, ApiError> {
+    let no_model = |model: &str| {
+        let message =
+            format!("There is no model {model:?} here. GET /v1/models lists those that there are.");
+        ApiError::invalid(StatusCode::NOT_FOUND, "model_not_found", message).param("model")
+    };
+    if asked.fallbacks.is_empty() {
+        let pipeline = current.fleet.route(&asked.model);
+        return pipeline.ok_or_else(|| no_model(&asked.model));
+    }
+    let mut models = vec![asked.model.clone()];
+    models.extend(asked.fallbacks.iter().cloned());
+    current.fleet.chain(&models).map_err(|error| match error {
+        NoChain::UnknownModel { model } => no_model(&model),
+        NoChain::Empty => no_model(&asked.model),
+    })
+}
+
+/// The pipeline picks the headers that vendors get.
+fn request(call: &Call, mut headers: HeaderMap, body: Bytes) -> ChatRequest {
+    headers.insert(headers::CALL_ID, call.id().value());
+    let mut request = ChatRequest::new(Full::new(body));
+    *request.headers_mut() = headers;
+    request.extensions_mut().insert(call.ledger().clone());
+    request
+}
+
+async fn answer(failed: &Failed<'_>, response: ChatResponse) -> Result<Served, ApiError> {
+    let reading = Http::new().read(Ok(&response));
+    let (head, body) = response.into_parts();
+    let mut headers = headers::of_answer(&head.headers);
+    if !head.status.is_success() {
+        let body = failed.answer(head.status, &reading, error_body(body).await)?;
+        headers.insert(header::CONTENT_TYPE, headers::JSON);
+        headers.remove(header::CONTENT_ENCODING);
+        return Ok(Served {
+            status: head.status,
+            headers,
+            answer: whole(body),
+            used: Used::Unknown,
+            error: Some("rejected_by_vendor"),
+        });
+    }
+    if headers::is_stream(&head.headers) {
+        // What buffers between here and the caller would make one piece of it.
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+        let usage = head.extensions.get::<StreamUsage>().cloned();
+        let end = head.extensions.get::<BodyEnd>().cloned();
+        return Ok(Served {
+            status: head.status,
+            headers,
+            answer: Answer { body, end },
+            used: usage.map(Used::Stream).unwrap_or_default(),
+            error: None,
+        });
+    }
+    // It is here already: the pipeline reads plain answers whole.
+    let body = body.collect().await.map_err(|error| failed.error(&error))?;
+    let body = body.to_bytes();
+    let usage = Usage::of_answer(&body);
+    Ok(Served {
+        status: head.status,
+        headers,
+        answer: whole(body),
+        used: Used::Plain(usage),
+        error: None,
+    })
+}
+
+/// The body of an error, as much of it as can be read.
+async fn error_body(mut body: AnswerBody) -> Bytes {
+    let mut read = BytesMut::new();
+    while let Some(Ok(frame)) = body.frame().await {
+        let data = frame.into_data().unwrap_or_default();
+        if read.len().saturating_add(data.len()) > LONGEST_ERROR {
+            break;
+        }
+        read.extend_from_slice(&data);
+    }
+    read.freeze()
+}
+
+fn whole(body: Bytes) -> Answer {
+    let body = Full::new(body).map_err(|never| match never {});
+    Answer {
+        body: body.boxed_unsync(),
+        end: None,
+    }
+}
+
+/// What the caller is told of its call.
+fn told(call: &Call, report: &Report) -> HeaderMap {
+    let mut told = HeaderMap::with_capacity(4);
+    let mut tell = |name, text: Option<String>| {
+        if let Some(value) = text.and_then(headers::value) {
+            told.insert(name, value);
+        }
+    };
+    tell(
+        headers::TARGET,
+        report.target.as_ref().map(ToString::to_string),
+    );
+    tell(headers::ATTEMPTS, Some(report.sends().to_string()));
+    tell(
+        headers::LATENCY_MS,
+        Some(call.elapsed().as_millis().to_string()),
+    );
+    tell(
+        headers::FALLBACK_REASON,
+        report.fallback_reason.as_ref().map(ToString::to_string),
+    );
+    told
+}

@@ -1,0 +1,111 @@
+//! `/metrics`: what the layers count through the `metrics` facade, and what the gateway adds.
+//!
+//! | name | kind | labels | what |
+//! |---|---|---|---|
+//! | `spillway.gateway.calls` | counter | `target`, `status`, `outcome` | calls that are over |
+//! | `spillway.gateway.in_flight` | gauge | | calls that are not, waiting ones included |
+//! | `spillway.gateway.latency_seconds` | histogram | `target`, `stream` | of answered calls, from the request to the last byte |
+//! | `spillway.gateway.first_content_seconds` | histogram | `target` | of answered streams, to the first content |
+//! | `spillway.gateway.tokens` | counter | `target`, `kind` | of answers, as their vendors counted them: `input`, `cached`, `output` |
+//! | `spillway.gateway.cost_dollars` | gauge | `target` | what answers cost, where tokens and prices are known |
+//!
+//! No label is made of what a caller sent.
+
+use std::{sync::OnceLock, time::Duration};
+
+use axum::response::{IntoResponse, Response};
+use http::{StatusCode, header};
+use metrics::{Label, counter, gauge, histogram};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+
+use super::{calls::Entry, error::ApiError};
+
+const LATENCY: &str = "spillway.gateway.latency_seconds";
+const FIRST_CONTENT: &str = "spillway.gateway.first_content_seconds";
+
+/// From a fake on this machine to a long answer.
+const BUCKETS: [f64; 14] = [
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 180.0,
+];
+
+static HANDLE: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
+
+/// Takes the facade, if nothing has it yet.
+pub(super) fn install() {
+    HANDLE.get_or_init(|| {
+        let mut builder = PrometheusBuilder::new();
+        for name in [LATENCY, FIRST_CONTENT] {
+            let matcher = Matcher::Full(name.to_owned());
+            builder = builder.set_buckets_for_metric(matcher, &BUCKETS).ok()?;
+        }
+        let recorder = builder.build_recorder();
+        let handle = recorder.handle();
+        metrics::set_global_recorder(recorder).ok()?;
+        Some(handle)
+    });
+}
+
+fn handle() -> Option<&'static PrometheusHandle> {
+    HANDLE.get()?.as_ref()
+}
+
+/// Histograms keep every value until somebody asks, or this is called.
+pub(super) fn upkeep() {
+    if let Some(handle) = handle() {
+        handle.run_upkeep();
+    }
+}
+
+pub(super) async fn render() -> Response {
+    let Some(handle) = handle() else {
+        let message = "Metrics are collected elsewhere in this process.";
+        let error = ApiError::invalid(StatusCode::NOT_FOUND, "not_found", message);
+        return error.into_response();
+    };
+    let kind = [(
+        header::CONTENT_TYPE,
+        "text/plain; version=0.0.4; charset=utf-8",
+    )];
+    (kind, handle.render()).into_response()
+}
+
+/// A call began.
+pub(super) fn began() {
+    gauge!("spillway.gateway.in_flight").increment(1.0);
+}
+
+/// A call is over.
+pub(super) fn ended(entry: &Entry, took: Duration) {
+    gauge!("spillway.gateway.in_flight").decrement(1.0);
+    let target = Label::new("target", entry.target.clone().unwrap_or_default());
+    let status = entry.status.map_or_else(String::new, |s| s.to_string());
+    let labels = vec![
+        target.clone(),
+        Label::new("status", status),
+        Label::from_static_parts("outcome", entry.outcome.as_str()),
+    ];
+    counter!("spillway.gateway.calls", labels).increment(1);
+    if !entry.is_answer() {
+        return;
+    }
+    let stream = Label::from_static_parts("stream", if entry.stream { "true" } else { "false" });
+    histogram!(LATENCY, vec![target.clone(), stream]).record(took);
+    if let Some(millis) = entry.first_content_ms {
+        let first = Duration::from_millis(millis);
+        histogram!(FIRST_CONTENT, vec![target.clone()]).record(first);
+    }
+    if let Some(tokens) = entry.tokens {
+        let kinds = [
+            ("input", tokens.input),
+            ("cached", tokens.cached),
+            ("output", tokens.output),
+        ];
+        for (kind, count) in kinds {
+            let labels = vec![target.clone(), Label::from_static_parts("kind", kind)];
+            counter!("spillway.gateway.tokens", labels).increment(count);
+        }
+    }
+    if let Some(cost) = entry.cost {
+        gauge!("spillway.gateway.cost_dollars", vec![target]).increment(cost);
+    }
+}

@@ -1,0 +1,56 @@
+//! What is served where.
+
+use axum::{
+    Router,
+    extract::Request,
+    middleware::{from_fn, from_fn_with_state},
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use http::StatusCode;
+
+use super::{
+    Gateway, chat::chat, error::ApiError, health, id, keys, metrics, models, origin, page, status,
+};
+
+/// What exists, as a caller is told that asks for anything else.
+const ENDPOINTS: &str = "POST /v1/chat/completions, GET /v1/models, GET /v1/models/{model}, \
+                         GET /status, GET /metrics, GET /healthz, GET /readyz, GET /";
+
+pub(super) fn router(gateway: &Gateway) -> Router {
+    let with_key = Router::new()
+        .route("/v1/chat/completions", post(chat))
+        .route("/v1/models", get(models::list))
+        .route("/v1/models/{*model}", get(models::one))
+        .route("/status", get(status::status))
+        .route("/metrics", get(metrics::render))
+        .method_not_allowed_fallback(wrong_method)
+        .layer(from_fn_with_state(gateway.clone(), keys::check));
+    Router::new()
+        .merge(with_key)
+        .route("/healthz", get(health::live))
+        .route("/readyz", get(health::ready))
+        .route("/", get(page::page))
+        .method_not_allowed_fallback(wrong_method)
+        .fallback(nothing_here)
+        .layer(from_fn_with_state(gateway.clone(), origin::check))
+        .layer(from_fn(id::name))
+        .with_state(gateway.clone())
+}
+
+async fn nothing_here(request: Request) -> Response {
+    let (method, path) = (request.method(), request.uri().path());
+    let path: String = path.chars().take(100).collect();
+    let message = format!("There is no {method} {path} here. There is: {ENDPOINTS}.");
+    ApiError::invalid(StatusCode::NOT_FOUND, "not_found", message).into_response()
+}
+
+async fn wrong_method(request: Request) -> Response {
+    let message = format!(
+        "{} is not answered with {}. There is: {ENDPOINTS}.",
+        request.uri().path(),
+        request.method()
+    );
+    let status = StatusCode::METHOD_NOT_ALLOWED;
+    ApiError::invalid(status, "method_not_allowed", message).into_response()
+}
