@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// The longest interval, as a multiple of the first: an outage ends unseen for at most so long.
-const LONGEST: u32 = 2;
+const LONGEST: u32 = 3;
 
 /// A probe fails that is not answered within.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
@@ -95,8 +95,8 @@ impl Breaker {
     ///
     /// From its first poll on half-open admits no user's call ([`Refusal::ProbesBusy`], to come
     /// back when the next probe is due). Once the open time is over a probe is sent each
-    /// `interval` (2 s is a good value); while probes fail the interval grows by half each time to
-    /// twice the first, and at the first good one it is the first again. It closes when four of
+    /// `interval` (2 s is a good value), counted from one sending to the next; while probes fail the
+    /// interval doubles up to three times the first, and at the first good one it is the first again. It closes when four of
     /// five of the last 6 probes were good, and the last three; after each trip within ten minutes
     /// of the one before twice as many are asked for, 40 at most: a target that fails half of its
     /// calls does not close by luck. Failed probes do not reopen it; a target that says that it is
@@ -202,7 +202,7 @@ where
         }
     }
 
-    /// The interval grows to this at most (twice the first, unless set); never below the first.
+    /// The interval grows to this at most (three times the first, unless set); never below the first.
     pub fn longest_interval(mut self, longest: Duration) -> Self {
         self.probing.longest = longest.max(self.probing.first);
         self
@@ -239,14 +239,14 @@ where
         self.interval = if good {
             self.first
         } else {
-            let half = self.interval / 2;
-            self.interval.saturating_add(half).min(self.longest)
+            self.interval.saturating_mul(2).min(self.longest)
         };
+        // From one sending to the next, so that a slow target is found to be back as soon.
+        let took = guard.age(clock::now()).unwrap_or_default();
+        let rest = self.interval.saturating_sub(took);
         guard.hear(&reading, None);
-        breaker.probed(good, self.interval);
-        State::Sleeping {
-            sleep: sleep(self.interval),
-        }
+        breaker.probed(good, rest);
+        State::Sleeping { sleep: sleep(rest) }
     }
 
     fn is_good(&self, breaker: &Breaker, guard: &Guard<Breaker>, reading: &Reading) -> bool {

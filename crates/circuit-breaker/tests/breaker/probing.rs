@@ -54,7 +54,7 @@ async fn users_wait_for_no_probe_and_it_closes_within_15_s() {
         } else {
             let refused = refused(&mut service).await;
             assert_eq!(refused.refusal(), Refusal::ProbesBusy);
-            assert!(refused.wait().unwrap() <= 2 * INTERVAL);
+            assert!(refused.wait().unwrap() <= 3 * INTERVAL);
         }
         sleep(SECOND).await;
     }
@@ -65,10 +65,10 @@ async fn users_wait_for_no_probe_and_it_closes_within_15_s() {
     assert_eq!(snapshot.own_probes, target.calls() as u64);
     // The last bad one and five good ones: four of five, and more.
     assert_eq!(snapshot.own_probes_good, 5);
-    // 3 s, then 4 s apart while it is down; 2 s once it is back.
+    // 4 s, then 6 s apart while it is down; 2 s once it is back.
     let times = target.times();
     let gaps: Vec<_> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    assert_eq!(gaps[..3], [3 * SECOND, 4 * SECOND, 4 * SECOND]);
+    assert_eq!(gaps[..3], [4 * SECOND, 6 * SECOND, 6 * SECOND]);
     assert!(gaps[gaps.len() - 4..].iter().all(|gap| *gap == INTERVAL));
 }
 
@@ -107,10 +107,10 @@ async fn a_probe_that_hangs_is_a_bad_one() {
     tokio::spawn(prober(&breaker, &target).time_limit(SECOND));
     breaker.trip();
     sleep(30 * SECOND).await;
-    // At 5 s, each for a second, then 3 and 4 s apart.
-    assert_eq!(target.calls(), 6);
+    // At 5 s, then 4 and 6 s apart, although each takes a second.
+    assert_eq!(target.calls(), 5);
     let snapshot = breaker.snapshot();
-    assert_eq!((snapshot.own_probes, snapshot.own_probes_good), (6, 0));
+    assert_eq!((snapshot.own_probes, snapshot.own_probes_good), (5, 0));
     assert_eq!(snapshot.state, State::HalfOpen);
 }
 

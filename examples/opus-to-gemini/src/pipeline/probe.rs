@@ -61,8 +61,13 @@ impl Probe {
             below: layers.below(state, false)?,
             request,
             every: figures.probe_every,
-            // It answers with one token, so it may take no longer than any first one.
-            within: state.upstream.target.streaming_within,
+            // It answers with one token, so it may take no longer than any first one; and one that
+            // hangs must not keep the next from finding out that the target is back.
+            within: state
+                .upstream
+                .target
+                .streaming_within
+                .min(figures.probe_every * 3),
             started: Arc::default(),
             life: watch::Sender::new(()),
         }))
