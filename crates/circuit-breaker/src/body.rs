@@ -14,8 +14,8 @@ use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use tower_spillway_core::{
     BodyEnd, BoxError, Class, Http, Read, Reading,
-    adapter::class_of_grpc,
-    hint::{Hint, grpc_pushback, grpc_status},
+    adapter::read_grpc,
+    hint::{grpc_status, is_grpc},
 };
 
 use crate::{home::Share, permit::Guard};
@@ -201,7 +201,7 @@ impl<A> Watch<A> {
             self.given = self.given.saturating_add(more);
         } else if let Some(trailers) = frame.trailers_ref() {
             // Nothing follows them, and nobody need poll again to know.
-            return read_trailers(trailers).map_or(Said::End, Said::So);
+            return read_grpc(trailers).map_or(Said::End, Said::So);
         }
         match self.is_told() {
             true => Said::End,
@@ -250,26 +250,4 @@ impl<A> Drop for Watch<A> {
 fn content_length(headers: &HeaderMap) -> Option<u64> {
     let length = headers.get(header::CONTENT_LENGTH)?;
     length.to_str().ok()?.trim().parse().ok()
-}
-
-/// gRPC over HTTP/2. gRPC-Web has its trailers in the data.
-fn is_grpc(headers: &HeaderMap) -> bool {
-    const GRPC: &[u8] = b"application/grpc";
-    headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|kind| kind.as_bytes().strip_prefix(GRPC))
-        .is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';' | b' ')))
-}
-
-/// What a gRPC status in trailers says.
-fn read_trailers(trailers: &HeaderMap) -> Option<Reading> {
-    const UNAVAILABLE: u8 = 14;
-    let code = grpc_status(trailers)?;
-    let hint = grpc_pushback(trailers);
-    let class = match (code, hint) {
-        // As in a head: a server that pushes back has turned the call away.
-        (UNAVAILABLE, Some(Hint::After { .. })) => Class::Throttled,
-        _ => class_of_grpc(code),
-    };
-    Some(Reading::new(class).with_hint(hint))
 }

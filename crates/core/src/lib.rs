@@ -16,6 +16,7 @@
 //! | [`call`], [`attempt_timeout`], [`classify`] | three layers that every stack wants |
 //! | [`in_flight`], [`idempotency_key`] | a bound on what is out at a target; one key for each call |
 //! | `replay` (feature `body`) | request bodies that can be sent again |
+//! | `grpc_status` (feature `body`) | a gRPC status that comes in trailers, read within the attempt |
 //! | [`refused`], [`error`] | typed errors |
 
 pub mod adapter;
@@ -27,6 +28,8 @@ pub mod clock;
 pub mod drive;
 pub mod error;
 pub mod gate;
+#[cfg(feature = "body")]
+pub mod grpc_status;
 pub mod hint;
 pub mod idempotency_key;
 pub mod in_flight;

@@ -4,7 +4,7 @@
 //!
 //! | crate | what it adds |
 //! |---|---|
-//! | [`core`] | the record of a call, the retry engine, `CallLayer`, `ReplayLayer`, `AttemptTimeoutLayer`, `ClassifyLayer`, `InFlightLayer`, `IdempotencyKeyLayer` |
+//! | [`core`] | the record of a call, the retry engine, `CallLayer`, `ReplayLayer`, `AttemptTimeoutLayer`, `ClassifyLayer`, `InFlightLayer`, `IdempotencyKeyLayer`, `GrpcStatusLayer` |
 //! | [`retry_after`] | waits as long as the server asked, then sends again; holds everybody until then, if asked to |
 //! | [`jitter_backoff`] | retries with jittered backoff |
 //! | [`circuit_breaker`] | takes a failing target out at once and brings it back carefully |
@@ -14,7 +14,7 @@
 //!
 //! # Features
 //!
-//! None is on by default. The errors of tower, hyper, hyper-util and h2 are read without any.
+//! None is on by default. The errors of tower, hyper, hyper-util, h2 and tonic are read without any.
 //!
 //! | feature | what it adds |
 //! |---|---|
@@ -95,7 +95,8 @@ pub mod prelude {
         BoxError, Carried, Cause, Class, History, Http, Ledger, Outcome, Plain, Policy, Reading,
         Refused, ReplayBody, ReplayLayer, Report, RetryLayer, TimedOut, Verdict,
         attempt_timeout::AttemptTimeoutLayer, call::CallLayer, classify::ClassifyLayer,
-        idempotency_key::IdempotencyKeyLayer, in_flight::InFlightLayer,
+        grpc_status::GrpcStatusLayer, idempotency_key::IdempotencyKeyLayer,
+        in_flight::InFlightLayer,
     };
     #[cfg(feature = "llm")]
     pub use tower_spillway_llm::{StreamGuardLayer, TargetProfile, Vendor, VendorVerdictLayer};

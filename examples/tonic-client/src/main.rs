@@ -1,6 +1,7 @@
 //! A gRPC client of tonic whose calls are sent again as the server asks (gRFC A6).
 //!
-//! Status, `grpc-retry-pushback-ms` and trailers are read as they are: `Http` knows them.
+//! Status and `grpc-retry-pushback-ms` are read as they are, in the head, and in trailers where no
+//! message came before them.
 //!
 //! Run with `cargo run -p tonic-client -- http://127.0.0.1:50051 name`.
 
@@ -16,7 +17,10 @@ use tonic::{
 use tonic_prost::ProstCodec;
 use tower::ServiceBuilder;
 use tower_http::map_request_body::MapRequestBodyLayer;
-use tower_spillway::{core::InvalidConfig, prelude::*};
+use tower_spillway::{
+    core::{InvalidConfig, grpc_status::FirstFrameBody},
+    prelude::*,
+};
 
 /// `message HelloRequest { string name = 1; }`
 #[derive(Clone, PartialEq, prost::Message)]
@@ -35,7 +39,7 @@ struct HelloReply {
 /// The layers over a channel.
 fn stack(
     channel: Channel,
-) -> Result<impl GrpcService<Body, ResponseBody = Body> + Clone, InvalidConfig> {
+) -> Result<impl GrpcService<Body, ResponseBody = FirstFrameBody<Body>> + Clone, InvalidConfig> {
     Ok(ServiceBuilder::new()
         .layer(CallLayer::new().deadline(Duration::from_secs(20)))
         // tonic's body cannot be cloned.
@@ -46,6 +50,7 @@ fn stack(
         )?)
         .layer(RetryAfterLayer::new())
         .layer(AttemptTimeoutLayer::to_head(Duration::from_secs(5)))
+        .layer(GrpcStatusLayer::new())
         .layer(MapRequestBodyLayer::new(Body::new))
         .service(channel))
 }
@@ -56,7 +61,7 @@ async fn say_hello<S>(
     request: Request<HelloRequest>,
 ) -> Result<Response<HelloReply>, Status>
 where
-    S: GrpcService<Body, ResponseBody = Body>,
+    S: GrpcService<Body, ResponseBody = FirstFrameBody<Body>>,
 {
     let mut grpc = Grpc::new(service);
     let ready = grpc.ready().await;

@@ -12,29 +12,50 @@ use super::*;
 
 type Fields = &'static [(&'static str, &'static str)];
 
+const SERVED: Fields = &[("grpc-status", "0"), ("x-served-by", "trailers")];
+const BUSY: Fields = &[("grpc-status", "14"), ("grpc-retry-pushback-ms", "60")];
+const EXHAUSTED: Fields = &[("grpc-status", "8")];
+const NEVER: Fields = &[("grpc-status", "14"), ("grpc-retry-pushback-ms", "-1")];
+const WRONG: Fields = &[("grpc-status", "3"), ("grpc-message", "no")];
+
 fn fields(fields: Fields) -> HeaderMap {
     let field = |(name, value): &(&'static str, &'static str)| {
-        (
-            HeaderName::from_static(name),
-            HeaderValue::from_static(value),
-        )
+        let name = HeaderName::from_static(name);
+        (name, HeaderValue::from_static(value))
     };
     fields.iter().map(field).collect()
 }
 
-/// A server that ends the first requests with these fields in the head, and then greets.
-async fn serve(first: &'static [Fields]) -> Result<Channel, BoxError> {
-    let turns = Arc::new(Mutex::new(first.iter()));
+/// How a request ends: with these fields in the head; or in trailers, after this many messages.
+#[derive(Clone, Copy)]
+enum End {
+    Head(Fields),
+    Trailers(usize, Fields),
+}
+
+use End::{Head, Trailers};
+
+/// A server that ends the first requests so, and then greets.
+async fn serve(first: &[End]) -> Result<Channel, BoxError> {
+    let turns = Arc::new(Mutex::new(first.to_vec().into_iter()));
     let app = Router::new().fallback(async move |request: Incoming| {
         let turn = turns.lock().ok().and_then(|mut turns| turns.next());
         let mut response = http::Response::new(axum::body::Body::empty());
-        match (turn, asked(request).await) {
-            (Some(turn), _) => *response.headers_mut() = fields(turn),
-            (None, Some(asked)) => {
-                let message = format!("Hello {}", asked.name);
-                *response.body_mut() = axum::body::Body::new(reply(&HelloReply { message }));
+        let message = asked(request)
+            .await
+            .map(|asked| format!("Hello {}", asked.name));
+        let end = match (turn, &message) {
+            (Some(turn), _) => turn,
+            (None, Some(_)) => Trailers(1, SERVED),
+            (None, None) => Head(&[("grpc-status", "3")]),
+        };
+        match end {
+            Head(with) => *response.headers_mut() = fields(with),
+            Trailers(messages, with) => {
+                let message = message.unwrap_or_default();
+                let body = reply(&HelloReply { message }, messages, with);
+                *response.body_mut() = axum::body::Body::new(body);
             }
-            (None, None) => *response.headers_mut() = fields(&[("grpc-status", "3")]),
         }
         let grpc = HeaderValue::from_static("application/grpc");
         response.headers_mut().insert("content-type", grpc);
@@ -51,14 +72,20 @@ async fn asked(request: Incoming) -> Option<HelloRequest> {
     HelloRequest::decode(body.get(5..)?).ok()
 }
 
-/// A message and the trailers after it.
-fn reply(reply: &HelloReply) -> impl http_body::Body<Data = Bytes, Error = BoxError> + use<> {
+/// So many messages and the trailers after them.
+fn reply(
+    reply: &HelloReply,
+    messages: usize,
+    with: Fields,
+) -> impl http_body::Body<Data = Bytes, Error = BoxError> + use<> {
     let mut message = BytesMut::new();
     message.put_u8(0);
     message.put_u32(u32::try_from(reply.encoded_len()).unwrap_or_default());
     message.put(reply.encode_to_vec().as_slice());
-    let trailers = fields(&[("grpc-status", "0"), ("x-served-by", "trailers")]);
-    let frames = [Frame::data(message.freeze()), Frame::trailers(trailers)];
+    let data = vec![message.freeze(); messages]
+        .into_iter()
+        .map(Frame::data);
+    let frames = data.chain([Frame::trailers(fields(with))]);
     StreamBody::new(tonic::codegen::tokio_stream::iter(frames.map(Ok)))
 }
 
@@ -72,36 +99,50 @@ async fn hello(channel: Channel) -> (Result<Response<HelloReply>, Status>, Repor
 
 #[tokio::test]
 async fn it_waits_as_long_as_the_server_pushes_back() -> Result<(), BoxError> {
-    const BUSY: Fields = &[("grpc-status", "14"), ("grpc-retry-pushback-ms", "60")];
-    const EXHAUSTED: Fields = &[("grpc-status", "8")];
-    let (out, report) = hello(serve(&[BUSY, EXHAUSTED]).await?).await;
-    let response = out?;
-    assert_eq!(response.get_ref().message, "Hello Ada");
-    let served_by = response.metadata().get("x-served-by");
-    assert!(
-        served_by.is_some_and(|by| by == "trailers"),
-        "{served_by:?}"
-    );
-    assert_eq!(report.sends(), 3);
-    let waits: Vec<_> = report.attempts.iter().map(|a| a.wait).collect();
-    // The hint, and at most half of it more.
-    let pushed = waits.first().copied().flatten().ok_or("no wait")?;
-    assert!((60..=90).contains(&pushed.as_millis()), "{pushed:?}");
+    for first in [
+        [Head(BUSY), Head(EXHAUSTED)],
+        [Trailers(0, BUSY), Trailers(0, EXHAUSTED)],
+    ] {
+        let (out, report) = hello(serve(&first).await?).await;
+        let response = out?;
+        assert_eq!(response.get_ref().message, "Hello Ada");
+        assert_eq!(response.metadata().get("x-served-by").unwrap(), "trailers");
+        assert_eq!(report.sends(), 3);
+        let waits: Vec<_> = report.attempts.iter().map(|a| a.wait).collect();
+        // The hint, and at most half of it more.
+        let pushed = waits.first().copied().flatten().ok_or("no wait")?;
+        assert!((60..=90).contains(&pushed.as_millis()), "{pushed:?}");
+    }
     Ok(())
 }
 
 #[tokio::test]
 async fn a_negative_pushback_and_a_fault_of_the_caller_end_it() -> Result<(), BoxError> {
-    const NEVER: Fields = &[("grpc-status", "14"), ("grpc-retry-pushback-ms", "-1")];
-    const WRONG: Fields = &[("grpc-status", "3"), ("grpc-message", "no")];
     for (first, code, cause) in [
-        (&[NEVER] as &[_], Code::Unavailable, Cause::ServerForbids),
-        (&[WRONG], Code::InvalidArgument, Cause::CallerFault),
+        (Head(NEVER), Code::Unavailable, Cause::ServerForbids),
+        (Head(WRONG), Code::InvalidArgument, Cause::CallerFault),
+        (Trailers(0, NEVER), Code::Unavailable, Cause::ServerForbids),
+        (
+            Trailers(0, WRONG),
+            Code::InvalidArgument,
+            Cause::CallerFault,
+        ),
     ] {
-        let (out, report) = hello(serve(first).await?).await;
+        let (out, report) = hello(serve(&[first]).await?).await;
         assert_eq!(out.map_err(|status| status.code()).err(), Some(code));
         assert_eq!(report.sends(), 1);
         assert_eq!(report.attempts.first().and_then(|a| a.cause), Some(cause));
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_message_is_the_callers_whatever_comes_after_it() -> Result<(), BoxError> {
+    let (out, report) = hello(serve(&[Trailers(1, BUSY)]).await?).await;
+    assert_eq!(
+        out.map_err(|status| status.code()).err(),
+        Some(Code::Unavailable)
+    );
+    assert_eq!(report.sends(), 1);
     Ok(())
 }

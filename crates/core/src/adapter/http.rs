@@ -112,10 +112,9 @@ impl Http {
         if response.status().is_success() {
             // Nobody needs a hint on a success, and reading none keeps the clean path short. Only
             // gRPC says with a 200 that it failed.
-            return match hint::grpc_status(response.headers()) {
-                None | Some(0) => Reading::new(Class::Success).with_status(Some(status)),
-                Some(code) => table::read_grpc(code, &self.signals(response)),
-            };
+            let said = table::read_grpc_with(&self.hints, response.status(), response.headers());
+            let reading = said.unwrap_or_else(|| Reading::new(Class::Success));
+            return reading.with_status(Some(status));
         }
         let closes = closes(response.headers());
         table::read_status(status, &self.signals(response), closes)

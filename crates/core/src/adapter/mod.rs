@@ -17,13 +17,15 @@ mod table;
 use std::error::Error;
 
 pub(crate) use self::http::{IDEMPOTENCY_KEY, is_small};
+#[cfg(feature = "body")]
+pub(crate) use self::table::read_grpc_with;
 pub use self::{
     detached::Detached,
     errors::ErrorReader,
     http::Http,
     plain::{Carried, Classify, Plain},
     replayable::ReplayableBody,
-    table::{class_of_grpc, class_of_status},
+    table::{class_of_grpc, class_of_status, read_grpc},
 };
 use crate::{Ledger, Reading, attempt_timeout::AttemptLimits, error::NotReplayable, hint::Hint};
 

@@ -1,6 +1,11 @@
 //! What a status code means, of HTTP or gRPC, where no vendor table says more.
 
-use crate::{Class, Reading, hint::Signals};
+use http::{HeaderMap, StatusCode};
+
+use crate::{
+    Class, Reading,
+    hint::{self, Signals},
+};
 
 /// The class of a status code that came without a hint.
 ///
@@ -102,11 +107,46 @@ pub fn class_of_grpc(code: u8) -> Class {
     grpc_row(code).1
 }
 
-/// What a trailers-only gRPC response with this code means.
+/// What the gRPC status in these fields means: trailers, or the head of a trailers-only response.
+/// `None` where there is none.
 ///
-/// UNAVAILABLE may have been processed, unlike 503: proxies turn a reset in mid-request into it.
-/// A server that pushes back has turned the call away.
-pub(super) fn read_grpc(code: u8, signals: &Signals) -> Reading {
+/// The class is that of [`class_of_grpc`], and the hint the server's pushback, or whatever else
+/// [`hint::read`] knows. UNAVAILABLE may have been processed, unlike 503: proxies turn a reset in
+/// mid-request into it. A server that pushes back has turned the call away, so that it is Throttled.
+///
+/// ```
+/// use http::HeaderMap;
+/// use tower_spillway_core::{Class, adapter::read_grpc};
+///
+/// let mut trailers = HeaderMap::new();
+/// trailers.insert("grpc-status", "14".parse().unwrap());
+/// assert_eq!(read_grpc(&trailers).unwrap().class(), Class::Transient);
+///
+/// trailers.insert("grpc-retry-pushback-ms", "1500".parse().unwrap());
+/// let reading = read_grpc(&trailers).unwrap();
+/// assert_eq!(reading.class(), Class::Throttled);
+/// assert_eq!(reading.hint().unwrap().after().unwrap().as_millis(), 1500);
+/// ```
+pub fn read_grpc(fields: &HeaderMap) -> Option<Reading> {
+    read_grpc_with(&hint::Reader::default(), StatusCode::OK, fields)
+}
+
+/// The same, with the user's own signals first. The status is that of the response.
+pub(crate) fn read_grpc_with(
+    hints: &hint::Reader,
+    status: StatusCode,
+    fields: &HeaderMap,
+) -> Option<Reading> {
+    let reading = match hint::grpc_status(fields)? {
+        // Nobody needs a hint on a success.
+        0 => Reading::new(Class::Success),
+        code => read_grpc_code(code, &hints.read(status, fields)),
+    };
+    Some(reading)
+}
+
+/// What this code, other than OK, means with these signals.
+pub(super) fn read_grpc_code(code: u8, signals: &Signals) -> Reading {
     let (name, plain) = grpc_row(code);
     let pushed_back = code == UNAVAILABLE && signals.asked().is_some();
     let class = match plain {
@@ -119,7 +159,6 @@ pub(super) fn read_grpc(code: u8, signals: &Signals) -> Reading {
         .unprocessed(unprocessed)
         .timed_out(code == DEADLINE_EXCEEDED)
         .with_reason(name)
-        .with_status(Some(200))
         .with_hint(signals.hint())
 }
 

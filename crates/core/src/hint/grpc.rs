@@ -1,6 +1,6 @@
-//! What gRPC says: the status of a response without a body, and the server's pushback.
+//! What gRPC says: the status, and the server's pushback.
 
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, header};
 
 use super::{Hint, Source, number};
 
@@ -9,6 +9,16 @@ const GRPC_RETRY_PUSHBACK_MS: HeaderName = HeaderName::from_static("grpc-retry-p
 
 /// The code of unknown errors, and of statuses that are none.
 const UNKNOWN: u8 = 2;
+
+/// Whether the head of a response is that of a gRPC call, by its `Content-Type`. gRPC-Web is none:
+/// it has its trailers in the data.
+pub fn is_grpc(headers: &HeaderMap) -> bool {
+    const GRPC: &[u8] = b"application/grpc";
+    headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|kind| kind.as_bytes().strip_prefix(GRPC))
+        .is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';' | b' ')))
+}
 
 /// The code in `grpc-status`, if there is one: in trailers, or in the head of a trailers-only
 /// response. One that is no code of gRPC counts as UNKNOWN (2).
@@ -74,6 +84,29 @@ mod tests {
             assert_eq!(read(values), Some(Hint::Never), "{values:?}");
         }
         assert_eq!(read(&[&[b'1'; 100_000]]), Some(Hint::Never));
+    }
+
+    #[test]
+    fn kinds() {
+        let kind = |value: &[u8]| is_grpc(&headers("content-type", &[value]));
+        for grpc in [
+            &b"application/grpc"[..],
+            b"application/grpc+proto",
+            b"application/grpc; charset=utf-8",
+            b"application/grpc ",
+        ] {
+            assert!(kind(grpc), "{grpc:?}");
+        }
+        for other in [
+            &b"application/grpc-web+proto"[..],
+            b"application/grpcx",
+            b"application/json",
+            b"",
+            b"\xff",
+        ] {
+            assert!(!kind(other), "{other:?}");
+        }
+        assert!(!is_grpc(&HeaderMap::new()));
     }
 
     #[test]

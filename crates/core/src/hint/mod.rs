@@ -57,7 +57,7 @@ mod structured;
 mod wait;
 
 pub use self::{
-    grpc::{grpc_pushback, grpc_status},
+    grpc::{grpc_pushback, grpc_status, is_grpc},
     reader::Reader,
     signals::{Signals, on_success, read},
     source::{Hint, Rank, Source},

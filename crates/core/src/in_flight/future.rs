@@ -18,7 +18,7 @@ use super::{
     PermitBody,
     permits::{Permits, Waiting},
 };
-use crate::{BoxError, Refusal, Refused, adapter::is_small, clock};
+use crate::{BoxError, Class, Reading, Refusal, Refused, adapter::is_small, clock};
 
 /// The semaphore's own future has no name. It is made only where a call must wait.
 type Acquire =
@@ -209,10 +209,16 @@ where
         let (response, permit) = ready!(self.project().inner.poll(cx))?;
         // A driver may hold a small answer that is no success through its whole wait. With the
         // permit in it, the answer would keep out the very retry that it is held for.
-        let over = !response.status().is_success() && is_small(response.body());
+        let over = is_failure(&response) && is_small(response.body());
         let permit = permit.filter(|_| !over);
         Poll::Ready(Ok(response.map(|body| PermitBody::new(body, permit))))
     }
+}
+
+/// By its status, or by what a layer inside read.
+fn is_failure<B>(response: &Response<B>) -> bool {
+    let read = response.extensions().get::<Reading>();
+    !response.status().is_success() || read.is_some_and(|read| read.class() != Class::Success)
 }
 
 impl<S, Req> fmt::Debug for ToBodyEndFuture<S, Req>

@@ -8,6 +8,7 @@ use tower_spillway_core::{
     RetryLayer, TimedOut,
     attempt_timeout::{AttemptTimeout, TimedBody},
     call::{Call, CallLayer},
+    grpc_status::{FirstFrameBody, GrpcStatus, GrpcStatusLayer, ResponseFuture},
     replay::{Replay, ReplayBody, ReplayLayer},
     testing::{contract::ReadyProbe, readiness::WithReadiness, script::Script},
 };
@@ -35,6 +36,8 @@ fn layers_services_and_records_are_shared() {
     shared::<Retry<Upstream, Judge>>();
     shared::<Call<Upstream>>();
     shared::<AttemptTimeout<Upstream>>();
+    shared::<GrpcStatusLayer>();
+    shared::<GrpcStatus<Upstream>>();
     shared::<ReplayLayer>();
     shared::<Replay<Upstream>>();
     shared::<ReadyProbe<Upstream>>();
@@ -45,6 +48,8 @@ fn layers_services_and_records_are_shared() {
 fn futures_and_bodies_are_sent() {
     sent::<Drive<Upstream, Request<Body>, Judge, Http>>();
     sent::<TimedBody<Body>>();
+    sent::<FirstFrameBody<Body>>();
+    sent::<ResponseFuture<std::future::Ready<()>, Body>>();
     sent::<ReplayBody<Body>>();
 }
 

@@ -18,6 +18,7 @@ mod clock_reads;
 mod contract;
 mod drops;
 mod gates;
+mod grpc_status;
 mod idempotency_key;
 mod in_flight;
 mod legs;
