@@ -9,6 +9,7 @@ use prost::Message;
 use tonic::Code;
 
 use super::*;
+use End::{Head, Trailers};
 
 type Fields = &'static [(&'static str, &'static str)];
 
@@ -33,11 +34,9 @@ enum End {
     Trailers(usize, Fields),
 }
 
-use End::{Head, Trailers};
-
 /// A server that ends the first requests so, and then greets.
-async fn serve(first: &[End]) -> Result<Channel, BoxError> {
-    let turns = Arc::new(Mutex::new(first.to_vec().into_iter()));
+async fn serve(first: &'static [End]) -> Result<Channel, BoxError> {
+    let turns = Arc::new(Mutex::new(first.iter().copied()));
     let app = Router::new().fallback(async move |request: Incoming| {
         let turn = turns.lock().ok().and_then(|mut turns| turns.next());
         let mut response = http::Response::new(axum::body::Body::empty());
@@ -100,17 +99,16 @@ async fn hello(channel: Channel) -> (Result<Response<HelloReply>, Status>, Repor
 #[tokio::test]
 async fn it_waits_as_long_as_the_server_pushes_back() -> Result<(), BoxError> {
     for first in [
-        [Head(BUSY), Head(EXHAUSTED)],
-        [Trailers(0, BUSY), Trailers(0, EXHAUSTED)],
+        &[Head(BUSY), Head(EXHAUSTED)],
+        &[Trailers(0, BUSY), Trailers(0, EXHAUSTED)],
     ] {
-        let (out, report) = hello(serve(&first).await?).await;
+        let (out, report) = hello(serve(first).await?).await;
         let response = out?;
         assert_eq!(response.get_ref().message, "Hello Ada");
         assert_eq!(response.metadata().get("x-served-by").unwrap(), "trailers");
         assert_eq!(report.sends(), 3);
-        let waits: Vec<_> = report.attempts.iter().map(|a| a.wait).collect();
         // The hint, and at most half of it more.
-        let pushed = waits.first().copied().flatten().ok_or("no wait")?;
+        let pushed = report.attempts[0].wait.ok_or("no wait")?;
         assert!((60..=90).contains(&pushed.as_millis()), "{pushed:?}");
     }
     Ok(())
@@ -119,19 +117,23 @@ async fn it_waits_as_long_as_the_server_pushes_back() -> Result<(), BoxError> {
 #[tokio::test]
 async fn a_negative_pushback_and_a_fault_of_the_caller_end_it() -> Result<(), BoxError> {
     for (first, code, cause) in [
-        (Head(NEVER), Code::Unavailable, Cause::ServerForbids),
-        (Head(WRONG), Code::InvalidArgument, Cause::CallerFault),
-        (Trailers(0, NEVER), Code::Unavailable, Cause::ServerForbids),
+        (&[Head(NEVER)], Code::Unavailable, Cause::ServerForbids),
+        (&[Head(WRONG)], Code::InvalidArgument, Cause::CallerFault),
         (
-            Trailers(0, WRONG),
+            &[Trailers(0, NEVER)],
+            Code::Unavailable,
+            Cause::ServerForbids,
+        ),
+        (
+            &[Trailers(0, WRONG)],
             Code::InvalidArgument,
             Cause::CallerFault,
         ),
     ] {
-        let (out, report) = hello(serve(&[first]).await?).await;
+        let (out, report) = hello(serve(first).await?).await;
         assert_eq!(out.map_err(|status| status.code()).err(), Some(code));
         assert_eq!(report.sends(), 1);
-        assert_eq!(report.attempts.first().and_then(|a| a.cause), Some(cause));
+        assert_eq!(report.attempts[0].cause, Some(cause));
     }
     Ok(())
 }

@@ -2,6 +2,8 @@
 
 use std::{error::Error, fmt, io, sync::Arc};
 
+#[cfg(feature = "tonic")]
+use super::table;
 use crate::{
     Class, Reading, Refused,
     error::{Classified, TimedOut, chain},
@@ -70,6 +72,10 @@ fn connecting(error: &(dyn Error + 'static)) -> Option<Reading> {
             return Some(Reading::new(Class::Transient).unprocessed(true));
         }
     }
+    #[cfg(feature = "tonic")]
+    if error.is::<tonic::ConnectError>() {
+        return Some(Reading::new(Class::Transient).unprocessed(true));
+    }
     let e = error.downcast_ref::<io::Error>()?;
     matches!(
         e.kind(),
@@ -106,8 +112,29 @@ fn foreign(error: &(dyn Error + 'static)) -> Option<Reading> {
         let refused = e.reason() == Some(h2::Reason::REFUSED_STREAM);
         return Some(Reading::new(Class::Transient).unprocessed(refused));
     }
+    #[cfg(feature = "tonic")]
+    {
+        if error.is::<tonic::TimeoutExpired>() {
+            return Some(Reading::new(Class::Transient).timed_out(true));
+        }
+        if let Some(status) = error.downcast_ref::<tonic::Status>() {
+            return read_status(status);
+        }
+    }
     let e = error.downcast_ref::<io::Error>()?;
     Some(Reading::new(Class::Transient).timed_out(e.kind() == io::ErrorKind::TimedOut))
+}
+
+/// As the same code in a head. One that tonic made of another error has that as its source, which
+/// says more and is read too. OK says nothing of an error.
+#[cfg(feature = "tonic")]
+fn read_status(status: &tonic::Status) -> Option<Reading> {
+    use crate::hint;
+
+    let code = u8::try_from(i32::from(status.code())).ok()?;
+    let fields = status.metadata().as_ref();
+    let signals = hint::Reader::default().read(http::StatusCode::OK, fields);
+    (code != 0).then(|| table::read_grpc_code(code, &signals))
 }
 
 #[cfg(test)]
@@ -205,5 +232,61 @@ mod tests {
         assert_eq!(refused, Reading::new(Class::Transient).unprocessed(true));
         let reset = read(h2::Error::from(h2::Reason::INTERNAL_ERROR));
         assert_eq!(reset, Reading::new(Class::Transient));
+    }
+
+    #[cfg(feature = "tonic")]
+    #[test]
+    fn every_code_of_tonic_reads_as_in_a_head() {
+        use http::HeaderMap;
+        use tonic::{Code, Status, metadata::MetadataMap};
+
+        assert_eq!(read(Status::ok("?")), Reading::new(Class::Transient));
+        let pushbacks = [None, Some("1500"), Some("0"), Some("-1"), Some("soon")];
+        for code in 1..=16 {
+            for pushback in pushbacks {
+                let mut fields = HeaderMap::new();
+                if let Some(ms) = pushback {
+                    fields.insert("grpc-retry-pushback-ms", ms.parse().unwrap());
+                }
+                let metadata = MetadataMap::from_headers(fields.clone());
+                let status = Status::with_metadata(Code::from(code), "no", metadata);
+                fields.insert("grpc-status", code.into());
+                let head = table::read_grpc(&fields).unwrap();
+                assert_eq!(head.class(), read(status.clone()).class());
+                assert_eq!(read(Wrapped(status.clone().into())), head);
+                assert_eq!(read(status), head, "{code} {pushback:?}");
+            }
+        }
+    }
+
+    #[cfg(feature = "tonic")]
+    #[test]
+    fn what_failed_below_tonic_says_more_than_its_status() {
+        use std::sync::Arc;
+        use tonic::{ConnectError, Status, TimeoutExpired};
+
+        let unprocessed = Reading::new(Class::Transient).unprocessed(true);
+        let timed_out = Reading::new(Class::Transient).timed_out(true);
+        // As tonic's own conversion does it: the status has the error as its source.
+        let over = |error: BoxError| Status::from_error(Wrapped(error).into());
+
+        let connect = || ConnectError("tls handshake".into());
+        assert_eq!(read(Wrapped(connect().into())), unprocessed);
+        assert_eq!(read(over(connect().into())), unprocessed);
+        assert_eq!(read(Wrapped(TimeoutExpired(()).into())), timed_out);
+        let expired = over(TimeoutExpired(()).into());
+        assert_eq!(expired.code(), tonic::Code::Cancelled);
+        assert_eq!(read(expired), timed_out);
+
+        let mut reset = Status::unavailable("broken");
+        reset.set_source(Arc::new(io(io::ErrorKind::ConnectionRefused)));
+        assert_eq!(read(reset), unprocessed);
+        assert_eq!(
+            read(over(Status::not_found("x").into())).class(),
+            Class::CallerFault
+        );
+        let refused = over(Refused::new(Refusal::Open).into());
+        assert_eq!(read(refused).class(), Class::Refused);
+        assert_eq!(read(over("something".into())).class(), Class::Transient);
     }
 }
