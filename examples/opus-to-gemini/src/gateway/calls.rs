@@ -55,6 +55,8 @@ impl Entry {
         tracing::info!(
             target: "opus_to_gemini::call",
             id = self.id,
+            method = "POST",
+            path = "/v1/chat/completions",
             asked = self.asked.as_deref(),
             stream = self.stream,
             target = self.target.as_deref(),

@@ -154,6 +154,11 @@ impl Gateway {
         Ok(())
     }
 
+    /// The targets in force, to look at or to open and close by hand.
+    pub fn fleet(&self) -> Fleet {
+        self.current().fleet.clone()
+    }
+
     pub(super) fn current(&self) -> Arc<Current> {
         Arc::clone(&self.0.current.borrow())
     }

@@ -11,6 +11,9 @@ use tokio::time::timeout;
 
 use super::error::ApiError;
 
+/// How long a client that sends too much is listened to.
+const LINGER: Duration = Duration::from_secs(2);
+
 /// The limits of a request's body.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
@@ -58,7 +61,7 @@ async fn collect(mut body: Body, most: u64) -> Result<Bytes, ApiError> {
         };
         if !fits(read.len().saturating_add(data.len())) {
             drop(read);
-            discard(body, most).await;
+            timeout(LINGER, discard(body, most)).await.ok();
             let message = format!("The body of the request is longer than {most} bytes.");
             let status = StatusCode::PAYLOAD_TOO_LARGE;
             return Err(ApiError::invalid(status, "request_too_large", message));

@@ -66,7 +66,8 @@ pub(super) async fn serve(
     }
     drop(listener);
     tracing::info!(open = open.len(), "stopping: calls under way may end");
-    let ended = timeout(table.shutdown_within, server.graceful.shutdown());
+    let within = gateway.current().table().shutdown_within;
+    let ended = timeout(within, server.graceful.shutdown());
     tokio::select! {
         _ = ended => {}
         () = now => {}
