@@ -116,19 +116,13 @@ async fn it_waits_as_long_as_the_server_pushes_back() -> Result<(), BoxError> {
 
 #[tokio::test]
 async fn a_negative_pushback_and_a_fault_of_the_caller_end_it() -> Result<(), BoxError> {
-    for (first, code, cause) in [
-        (&[Head(NEVER)], Code::Unavailable, Cause::ServerForbids),
-        (&[Head(WRONG)], Code::InvalidArgument, Cause::CallerFault),
-        (
-            &[Trailers(0, NEVER)],
-            Code::Unavailable,
-            Cause::ServerForbids,
-        ),
-        (
-            &[Trailers(0, WRONG)],
-            Code::InvalidArgument,
-            Cause::CallerFault,
-        ),
+    let forbids = (Code::Unavailable, Cause::ServerForbids);
+    let fault = (Code::InvalidArgument, Cause::CallerFault);
+    for (first, (code, cause)) in [
+        (&[Head(NEVER)], forbids),
+        (&[Head(WRONG)], fault),
+        (&[Trailers(0, NEVER)], forbids),
+        (&[Trailers(0, WRONG)], fault),
     ] {
         let (out, report) = hello(serve(first).await?).await;
         assert_eq!(out.map_err(|status| status.code()).err(), Some(code));
