@@ -1,12 +1,21 @@
-//! Keys, from the environment.
+//! Keys, from the environment and from files.
 
-use std::env;
+use std::{env, fs, io, path::Path};
 
 use secrecy::{ExposeSecret, SecretString};
 
 /// The key in a variable; `None` if it is unset, empty or no text.
 pub fn from_env(variable: &str) -> Option<SecretString> {
     of(env::var(variable).ok()?)
+}
+
+/// The key in a file; `None` if it is empty.
+///
+/// # Errors
+///
+/// The file cannot be read, or is no text.
+pub fn from_file(path: impl AsRef<Path>) -> io::Result<Option<SecretString>> {
+    fs::read_to_string(path).map(of)
 }
 
 fn of(value: String) -> Option<SecretString> {

@@ -6,7 +6,7 @@
 //! | [`chat`] | one chat through it: the answer, or what went wrong, and the record |
 //! | [`batch`] | a file of prompts, worked off through outages and restarts |
 //! | [`config`] | what a file can set: targets, chains, policies, prices |
-//! | [`keys`] | the vendors' keys, from the environment |
+//! | [`keys`] | the vendors' keys, from the environment and from files |
 //! | [`gateway`] | the stack as a server |
 //! | [`fake`] | two fake vendors on loopback, to try and test without keys or network |
 //! | [`demo`] | an incident, played against the stack |

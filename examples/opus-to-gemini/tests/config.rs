@@ -207,6 +207,158 @@ fn whatever_is_wrong_has_its_line_and_the_reason() {
 }
 
 #[test]
+fn everything_that_is_wrong_is_told_at_once() {
+    let text = r#"
+        [breaker]
+        failurs = 3
+        open = "8 parsecs"
+        [brakes]
+        on = true
+        [targets.mine]
+        url = "http://example.com/v1"
+        model = 7
+        [failover]
+        sends = 0
+        [routes]
+        x = "nowhere"
+        y = 5
+    "#;
+    let error = Config::from_toml(text).unwrap_err();
+    let found: Vec<_> = error.findings().iter().map(ToString::to_string).collect();
+    for (line, says) in found.iter().zip([
+        "line 3: unknown field `failurs`",
+        "line 4: \"8 parsecs\" must be a duration",
+        "line 5: unknown field `brakes`",
+        "line 8: targets.mine.url must be an https address",
+        "line 9: invalid type: integer `7`",
+        "line 11: failover.sends must be at least 1",
+        "line 13: routes.x must name targets or chains",
+        "line 14: invalid type: integer `5`, expected the name of a chain",
+    ]) {
+        assert!(line.starts_with(says), "{line} is not {says}");
+    }
+    assert_eq!(found.len(), 8, "{found:#?}");
+    let broken = Config::from_toml("a = = 1\nb = 2\nc = [").unwrap_err();
+    let lines: Vec<_> = broken.findings().iter().map(|f| f.line()).collect();
+    assert_eq!(
+        (lines.first(), lines.last()),
+        (Some(&Some(1)), Some(&Some(3))),
+        "{broken}"
+    );
+}
+
+#[test]
+fn chains_and_routes_that_lead_nowhere_are_refused() {
+    for (text, says) in [
+        (
+            "[chains]\na = [\"b\"]\nb = [\"opus\", \"a\"]",
+            "line 2: chains.a must not lead to itself: b -> a -> b",
+        ),
+        (
+            "[chains]\na = [\"a\"]\n[routes]\nx = \"a\"",
+            "line 2: chains.a must not lead to itself: a -> a; \
+             line 4: routes.x must not lead to itself: a -> a",
+        ),
+        (
+            "[chains]\nopus = [\"gemini\"]",
+            "line 2: chains.opus must not have the name of a target",
+        ),
+        (
+            "[routes]\nx = []",
+            "line 2: routes.x must name at least one target",
+        ),
+        (
+            "[targets.opus]\nenabled = false\n[chains]\ndefault = [\"opus\"]",
+            "line 4: chains.default must have a target that is enabled",
+        ),
+        (
+            "[targets.again]\nurl = \"https://api.anthropic.com/v1/chat/completions\"\n\
+             model = \"claude-opus-5\"\nkey_env = \"ANTHROPIC_API_KEY\"",
+            "line 1: targets.opus must not be [targets.again] again, the same model",
+        ),
+    ] {
+        let said = wrong(text);
+        assert!(said.starts_with(says), "{text:?}: {said}");
+    }
+    let nested = Config::from_toml("[chains]\na = [\"gemini\", \"default\"]").unwrap();
+    assert_eq!(nested.targets_of("a").unwrap(), ["gemini", "opus"]);
+}
+
+#[test]
+fn secrets_and_headers_of_the_stack_are_refused_in_a_target() {
+    for (setting, says) in [
+        (
+            "headers = { api-key = \"hunter2\" }",
+            "line 2: targets.opus.headers.api-key must be in a variable",
+        ),
+        (
+            "headers = { x-auth-token = \"hunter2\" }",
+            "line 2: targets.opus.headers.x-auth-token must be in",
+        ),
+        (
+            "headers = { host = \"x\" }",
+            "line 2: targets.opus.headers.host must be the name of a header that",
+        ),
+        (
+            "headers = { x = { var = \"X\" } }",
+            "line 2: unknown field `var`, expected `env` or `file`",
+        ),
+        (
+            "headers = { x = { env = \"sk-1\" } }",
+            "line 2: targets.opus.headers.x must be the name of a variable",
+        ),
+        (
+            "auth_header = \"content-length\"",
+            "line 2: targets.opus.auth_header must be",
+        ),
+        (
+            "query = { key = \"hunter2\" }",
+            "line 2: targets.opus.query must not hold a key",
+        ),
+        (
+            "key_file = \"/run/key\"",
+            "line 2: targets.opus.key_file must not be set beside key_env",
+        ),
+    ] {
+        let said = wrong(&format!("[targets.opus]\n{setting}"));
+        assert!(said.starts_with(says), "{setting}: {said}");
+        assert!(!said.contains("hunter2"));
+    }
+}
+
+#[test]
+fn what_is_hardly_meant_is_a_warning() {
+    let warnings = |text: &str| {
+        let (_, warnings) = Config::with_warnings(Profile::Interactive, text).unwrap();
+        let lines = warnings.iter().map(ToString::to_string);
+        lines.collect::<Vec<_>>().join("; ")
+    };
+    assert_eq!(warnings(""), "");
+    assert_eq!(warnings("profile = \"batch\""), "");
+    const LOCAL: &str =
+        "[targets.local]\nurl = \"https://llm.example.com/v1\"\nmodel = \"llama\"\n";
+    assert_eq!(
+        warnings(LOCAL),
+        "line 1: targets.local is in no chain and no route: it is never asked"
+    );
+    assert_eq!(
+        warnings(&format!("{LOCAL}[routes]\nx = \"local\"\n")),
+        "line 1: targets.local has no price: [prices.models.\"llama\"] would tell what its answers \
+         cost; line 1: targets.local has no key_env: it is asked without a key; \
+         line 5: routes.x may not get to its end: 4 attempts x 1m at local = 4m, \
+         beyond call.plain_deadline = 3m"
+    );
+    assert_eq!(
+        warnings("[targets.opus]\nenabled = false\n[routes]\nx = [\"opus\"]"),
+        "line 4: routes.x leads to no target that is enabled: calls get no answer"
+    );
+    assert_eq!(
+        warnings("[failover]\nenabled = false"),
+        "chains.default has more targets than opus, which failover.enabled = false leaves out"
+    );
+}
+
+#[test]
 fn a_key_in_the_place_of_a_variable_is_refused_and_not_shown() {
     let said = wrong("[targets.opus]\nkey_env = \"sk-ant-api03-secret\"");
     assert_eq!(

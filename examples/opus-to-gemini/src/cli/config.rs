@@ -20,7 +20,8 @@ pub(super) struct Args {
 
 #[derive(Clone, Debug, clap::Subcommand)]
 enum Command {
-    /// Says what is wrong with a file, with its line, or that nothing is.
+    /// Says everything that is wrong with a file, each with its line, or that nothing is; and warns
+    /// of what can be used and is hardly meant.
     Check {
         /// The file.
         file: PathBuf,
@@ -44,7 +45,10 @@ impl From<Name> for Profile {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(Command::Check { file }) = &args.command {
-        let config = setup::read(file, Profile::Interactive)?;
+        let (config, warnings) = setup::read_with_warnings(file, Profile::Interactive)?;
+        for warning in warnings {
+            eprintln!("warning: {warning}");
+        }
         let (targets, chains) = (config.targets.len(), config.chains.len());
         println!(
             "{} is fine: profile {}, {targets} targets, {chains} {}.",

@@ -81,7 +81,13 @@ impl Args {
     /// The file, with the options over it; and where keys come from.
     fn load(&self, fakes: Option<&Fakes>) -> anyhow::Result<(Config, Keys)> {
         let mut config = match &self.config {
-            Some(path) => setup::read(path, Profile::Interactive)?,
+            Some(path) => {
+                let (config, warnings) = setup::read_with_warnings(path, Profile::Interactive)?;
+                for warning in warnings {
+                    eprintln!("warning: {warning}");
+                }
+                config
+            }
             None => Config::of(Profile::Interactive),
         };
         if let Some(listen) = self.listen {

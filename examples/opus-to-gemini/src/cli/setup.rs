@@ -1,10 +1,14 @@
 //! Which pipeline a command uses: the options that `chat` and `batch` share.
 
-use std::{collections::HashMap, path::PathBuf, time::Duration};
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::{Context, anyhow, bail};
 use opus_to_gemini::{
-    config::{Config, Profile, Takes, Target},
+    config::{Config, Finding, Profile, Takes, Target},
     fake::{FAKE_ANTHROPIC_KEY, FAKE_GEMINI_KEY, Fakes},
     keys,
     pipeline::Pipeline,
@@ -77,14 +81,27 @@ impl Ready {
     }
 }
 
-/// Reads a file of settings; an error begins as a compiler's does.
-pub(super) fn read(path: &PathBuf, profile: Profile) -> anyhow::Result<Config> {
+/// Reads a file of settings; each error begins as a compiler's does.
+pub(super) fn read(path: &Path, profile: Profile) -> anyhow::Result<Config> {
+    read_with_warnings(path, profile).map(|(config, _)| config)
+}
+
+/// The same, with what is odd about it, a line each.
+pub(super) fn read_with_warnings(
+    path: &Path,
+    profile: Profile,
+) -> anyhow::Result<(Config, Vec<String>)> {
     let shown = path.display();
     let text = std::fs::read_to_string(path).with_context(|| format!("{shown} cannot be read"))?;
-    Config::from_toml_over(profile, &text).map_err(|error| match error.line() {
-        Some(line) => anyhow!("{shown}:{line}: {}", error.reason()),
-        None => anyhow!("{shown}: {}", error.reason()),
-    })
+    let line = |finding: &Finding| match finding.line() {
+        Some(line) => format!("{shown}:{line}: {}", finding.reason()),
+        None => format!("{shown}: {}", finding.reason()),
+    };
+    let lines = |findings: &[Finding]| findings.iter().map(line).collect::<Vec<_>>();
+    match Config::with_warnings(profile, &text) {
+        Ok((config, warnings)) => Ok((config, lines(&warnings))),
+        Err(error) => bail!(lines(error.findings()).join("\n")),
+    }
 }
 
 /// Where keys come from.

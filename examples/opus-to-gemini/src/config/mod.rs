@@ -1,7 +1,7 @@
 //! What a file can set: targets, chains, one table per policy, prices.
 //!
-//! A file says only what differs from its profile. Unknown keys and bad values are errors with
-//! their line and the reason:
+//! A file says only what differs from its profile. All unknown keys and bad values are told of at
+//! once, each with its line and the reason:
 //!
 //! ```
 //! use opus_to_gemini::config::Config;
@@ -32,6 +32,7 @@ mod duration;
 mod error;
 mod file;
 mod gateway;
+mod header;
 mod kind;
 mod merge;
 mod policy;
@@ -39,19 +40,22 @@ mod print;
 mod profile;
 mod route;
 mod speed;
+mod target;
 mod tls;
 mod types;
 
 pub(crate) use self::check::{holds_a_secret, is_address};
 pub use self::{
-    error::ConfigError,
+    error::{ConfigError, Finding},
     gateway::{Gateway, LogFormat},
+    header::HeaderFrom,
     policy::{
         Backoff, BackoffKind, Breaker, BreakerKind, Budget, BudgetKind, Commit, Failover,
-        FailoverKind, IdempotencyKey, IdempotencyKeyKind, InFlight, InFlightKind, Probes,
+        FailoverKind, IdempotencyKey, IdempotencyKeyKind, InFlight, InFlightKind, Probes, Refusals,
         RetryAfter, RetryAfterKind, Stream, Timeout, TimeoutKind, Verdict, VerdictKind,
     },
     route::Route,
+    target::{Takes, Target},
     tls::{Roots, Tls},
-    types::{Batch, Call, Config, Pool, PriceOf, Prices, Profile, Takes, Target},
+    types::{Batch, Call, Config, Pool, PriceOf, Prices, Profile},
 };

@@ -60,6 +60,17 @@ kind! {
     }
 }
 
+kind! {
+    /// What becomes of an answer that a vendor's content policy keeps back.
+    Refusals {
+        /// It comes back as it is: the next vendor would refuse it too, as a rule.
+        #[default]
+        Return = "return",
+        /// The next target is asked, if there is one. Of a stream what has begun stays.
+        Next = "next",
+    }
+}
+
 /// When a call goes on to the next target.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -78,6 +89,8 @@ pub struct Failover {
     /// How long a target may take to have room for a call.
     #[serde(with = "super::duration")]
     pub ready_within: Duration,
+    /// Whether it does when a vendor's content policy keeps the answer back.
+    pub refusals: Refusals,
 }
 
 kind! {

@@ -131,7 +131,9 @@ impl Config {
             "ready_within",
             time(self.failover.ready_within),
             "for room at a target",
-        )
+        )?;
+        let refusals = quoted(self.failover.refusals.as_str());
+        page.set("refusals", refusals, "of content policies; or: next")
     }
 
     fn retries(&self, page: &mut Page<'_, '_>) -> fmt::Result {
@@ -330,6 +332,15 @@ impl Target {
         page.set("url", quoted(&self.url), "")?;
         page.set("model", quoted(&self.model), "")?;
         page.set("key_env", quoted(&self.key_env), "holds the key")?;
+        page.set("key_file", quoted(&self.key_file), "or this file does")?;
+        page.set("auth_header", quoted(&self.auth_header), "Azure: api-key")?;
+        page.set("auth_scheme", quoted(&self.auth_scheme), "Azure: \"\"")?;
+        page.set(
+            "headers",
+            quoted(&self.headers),
+            "X = \"text\" or { env = \"NAME\" }",
+        )?;
+        page.set("query", quoted(&self.query), "Azure: api-version")?;
         page.set(
             "plain_within",
             time(self.plain_within),
@@ -346,6 +357,7 @@ impl Target {
             "if none is asked; 0: the vendor's",
         )?;
         page.set("max_tokens_cap", self.max_tokens_cap, "more becomes this")?;
+        page.set("context", self.context, "tokens that fit; 0: as known")?;
         page.set("in_flight", self.in_flight, "calls at one time")?;
         page.set("enabled", self.enabled, "false: it drains")?;
         if let Some(breaker) = &self.breaker {

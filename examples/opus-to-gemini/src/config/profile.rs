@@ -8,8 +8,8 @@ use tower_spillway_llm::{Price, PriceTable, Vendor};
 use super::{
     Backoff, BackoffKind, Batch, Breaker, BreakerKind, Budget, BudgetKind, Call, Commit, Config,
     Failover, FailoverKind, Gateway, IdempotencyKey, IdempotencyKeyKind, InFlight, InFlightKind,
-    Pool, PriceOf, Prices, Probes, Profile, RetryAfter, RetryAfterKind, Route, Stream, Takes,
-    Target, Timeout, TimeoutKind, Tls, Verdict, VerdictKind,
+    Pool, PriceOf, Prices, Probes, Profile, Refusals, RetryAfter, RetryAfterKind, Route, Stream,
+    Takes, Target, Timeout, TimeoutKind, Tls, Verdict, VerdictKind,
 };
 
 const fn secs(secs: u64) -> Duration {
@@ -51,6 +51,7 @@ impl Config {
                 sends: 4,
                 patience: secs(1),
                 ready_within: secs(1),
+                refusals: Refusals::Return,
             },
             backoff: Backoff {
                 enabled: true,
@@ -171,9 +172,7 @@ fn opus() -> Target {
         streaming_within: secs(8),
         max_tokens: 8_192,
         max_tokens_cap: 32_000,
-        in_flight: 50,
-        enabled: true,
-        breaker: None,
+        ..Target::default()
     }
 }
 
@@ -188,9 +187,7 @@ fn gemini() -> Target {
         streaming_within: secs(15),
         max_tokens: 8_192,
         max_tokens_cap: 65_536,
-        in_flight: 50,
-        enabled: true,
-        breaker: None,
+        ..Target::default()
     }
 }
 

@@ -3,11 +3,10 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use serde::{Deserialize, Serialize};
-use tower_spillway_llm::Vendor;
 
 use super::{
     Backoff, Breaker, Budget, Failover, Gateway, IdempotencyKey, InFlight, RetryAfter, Route,
-    Stream, Timeout, Tls, Verdict, kind::kind,
+    Stream, Target, Timeout, Tls, Verdict,
 };
 
 /// All that a file can set. See the [module docs](super).
@@ -160,84 +159,4 @@ pub struct PriceOf {
     pub cached: Option<String>,
     /// Of the answer.
     pub output: String,
-}
-
-kind! {
-    /// Which requests an endpoint takes: what is dropped and rewritten for it.
-    Takes {
-        /// As Claude Opus at Anthropic's OpenAI-compatible endpoint does.
-        Anthropic = "anthropic",
-        /// As Gemini's OpenAI-compatible endpoint does.
-        Gemini = "gemini",
-        /// All that OpenAI does.
-        #[default]
-        OpenAi = "openai",
-    }
-}
-
-/// Somebody who can be asked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Target {
-    /// Whose answers they are: which tables read them.
-    #[serde(with = "vendor")]
-    pub vendor: Vendor,
-    /// Which requests it takes.
-    pub takes: Takes,
-    /// The address of its chat endpoint: `https`, or `http` on this machine.
-    pub url: String,
-    /// The model that is asked for, whatever the caller named.
-    pub model: String,
-    /// The variable that holds its key.
-    pub key_env: String,
-    /// The limit of an attempt to the last byte of a plain answer.
-    #[serde(with = "super::duration")]
-    pub plain_within: Duration,
-    /// The limit of an attempt to the first content of a stream.
-    #[serde(with = "super::duration")]
-    pub streaming_within: Duration,
-    /// The longest answer where a request names none, in tokens; 0 leaves it to the vendor.
-    pub max_tokens: u64,
-    /// The longest answer that may be asked for, in tokens; 0 leaves it to the vendor.
-    pub max_tokens_cap: u64,
-    /// Calls at one time.
-    pub in_flight: u32,
-    /// Whether it is asked at all. Else it drains: what is under way there ends, nothing is begun.
-    pub enabled: bool,
-    /// Figures of its own; else those of `[breaker]`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub breaker: Option<Breaker>,
-}
-
-impl Default for Target {
-    fn default() -> Self {
-        Self {
-            vendor: Vendor::OpenAi,
-            takes: Takes::OpenAi,
-            url: String::new(),
-            model: String::new(),
-            key_env: String::new(),
-            plain_within: Duration::from_secs(60),
-            streaming_within: Duration::from_secs(8),
-            max_tokens: 0,
-            max_tokens_cap: 0,
-            in_flight: 50,
-            enabled: true,
-            breaker: None,
-        }
-    }
-}
-
-mod vendor {
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-    use tower_spillway_llm::Vendor;
-
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
-    pub(super) fn serialize<S: Serializer>(vendor: &Vendor, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(vendor.as_str())
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vendor, D::Error> {
-        String::deserialize(from)?.parse().map_err(D::Error::custom)
-    }
 }

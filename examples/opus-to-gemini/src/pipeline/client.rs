@@ -15,6 +15,7 @@ use hyper_util::{
     client::legacy::{self, Client, ResponseFuture, connect::HttpConnector},
     rt::{TokioExecutor, TokioTimer},
 };
+use rustls::{ClientConfig, RootCertStore, crypto::ring};
 use tower::{ServiceBuilder, ServiceExt, util::BoxCloneSyncService};
 use tower_http::timeout::ResponseBodyTimeoutLayer;
 use tower_service::Service;
@@ -56,6 +57,7 @@ impl Bottom {
     pub(super) fn new(
         own: Option<&AnyClient>,
         settings: &config::Pool,
+        roots: &Arc<RootCertStore>,
     ) -> Result<Self, BuildError> {
         if let Some(client) = own {
             return Ok(Self {
@@ -63,7 +65,7 @@ impl Bottom {
                 pool: None,
             });
         }
-        let pool = Pooled::new(settings)?;
+        let pool = Pooled::new(settings, roots)?;
         let client = ServiceBuilder::new()
             .map_response(|response: Response<_>| {
                 response.map(|body: tower_http::timeout::TimeoutBody<_>| body.boxed_unsync())
@@ -79,8 +81,8 @@ impl Bottom {
 }
 
 impl Pooled {
-    fn new(settings: &config::Pool) -> Result<Self, rustls::Error> {
-        let connector = connector(settings)?;
+    fn new(settings: &config::Pool, roots: &Arc<RootCertStore>) -> Result<Self, rustls::Error> {
+        let connector = connector(settings, roots)?;
         let first = Generation {
             number: 0,
             client: client(&connector, settings),
@@ -133,7 +135,10 @@ impl Service<ChatRequest> for Pooled {
     }
 }
 
-fn connector(settings: &config::Pool) -> Result<Connector, rustls::Error> {
+fn connector(
+    settings: &config::Pool,
+    roots: &Arc<RootCertStore>,
+) -> Result<Connector, rustls::Error> {
     let mut http = HttpConnector::new();
     // The TLS connector asks it for `https` addresses.
     http.enforce_http(false);
@@ -142,8 +147,12 @@ fn connector(settings: &config::Pool) -> Result<Connector, rustls::Error> {
     timed.set_connect_timeout(Some(settings.connect));
     timed.set_write_timeout(Some(settings.write));
     // The provider is named: with two of them in one program rustls would have no default.
+    let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(Arc::clone(roots))
+        .with_no_client_auth();
     Ok(HttpsConnectorBuilder::new()
-        .with_provider_and_webpki_roots(rustls::crypto::ring::default_provider())?
+        .with_tls_config(tls)
         .https_or_http()
         .enable_http1()
         .enable_http2()

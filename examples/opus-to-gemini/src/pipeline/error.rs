@@ -34,6 +34,38 @@ pub enum BuildError {
         /// The variable.
         variable: String,
     },
+    /// A file that holds no key.
+    #[error("{path}, which holds a secret of target {target}, cannot be read: {reason}")]
+    KeyFile {
+        /// Which target.
+        target: String,
+        /// The file.
+        path: String,
+        /// Why not.
+        reason: String,
+    },
+    /// A header that cannot be sent.
+    #[error("the header {header} of target {target} has no value that can be sent")]
+    BadHeader {
+        /// Which target.
+        target: String,
+        /// Its name.
+        header: String,
+    },
+    /// A file of certificates that has none.
+    #[error("{path} cannot be read as certificates in PEM: {reason}")]
+    BadCaFile {
+        /// The file.
+        path: String,
+        /// Why not.
+        reason: String,
+    },
+    /// This machine has no list of whom to trust.
+    #[error("no certificates were found on this machine: roots = \"bundled\" needs none")]
+    NoRoots,
+    /// More than one thing is wrong.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Several(Vec<Self>),
     /// An address that is none.
     #[error("the address of target {target} is not a URL: {url}")]
     BadUrl {
@@ -68,6 +100,16 @@ pub enum BuildError {
     /// No TLS.
     #[error("TLS could not be set up")]
     Tls(#[from] rustls::Error),
+}
+
+impl BuildError {
+    /// One of several; `None` of none.
+    pub(super) fn all(mut errors: Vec<Self>) -> Option<Self> {
+        match errors.len() {
+            0 | 1 => errors.pop(),
+            _ => Some(Self::Several(errors)),
+        }
+    }
 }
 
 /// A request that is no chat request.

@@ -3,7 +3,6 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use http::Uri;
-use secrecy::SecretString;
 use tower_circuit_breaker::Breaker;
 use tower_spillway_llm::Vendor;
 
@@ -58,11 +57,6 @@ impl Member {
 
     pub(super) fn probe(&self) -> Option<&Arc<Probe>> {
         self.0.probe.as_ref()
-    }
-
-    /// What must not be shown.
-    pub(super) fn secrets(&self) -> impl Iterator<Item = SecretString> {
-        self.state().upstream.key.iter().cloned()
     }
 
     pub(super) fn has_larger_context_than(&self, other: &Self) -> bool {

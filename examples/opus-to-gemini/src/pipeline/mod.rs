@@ -32,21 +32,25 @@
 //! # Ok::<(), opus_to_gemini::pipeline::BuildError>(())
 //! ```
 
+mod address;
 mod builder;
 mod client;
 mod error;
 mod fleet;
 mod fresh;
+mod keyring;
 mod member;
 mod own;
 mod policies;
 mod prepare;
 mod probe;
+mod refusal;
 mod secret;
 mod service;
 mod slots;
 mod stack;
 mod state;
+mod trust;
 mod upstream;
 mod whole;
 

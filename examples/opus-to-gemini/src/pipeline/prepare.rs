@@ -17,12 +17,13 @@ use tower_spillway_core::{BoxError, attempt_timeout::AttemptLimits};
 use tower_spillway_llm::{StreamLimits, TargetProfile};
 
 use super::{
+    address,
     error::{BuildError, NotAChat},
-    secret,
+    keyring,
     stack::ChatRequest,
     upstream::Upstream,
 };
-use crate::config::{Commit, Config, Target, holds_a_secret, is_address};
+use crate::config::{Commit, Config, Target};
 
 /// Headers of the caller's that a vendor gets. What else a caller sends to a server that holds the
 /// pipeline is not meant for a vendor.
@@ -39,7 +40,8 @@ const PASSED_ON: [HeaderName; 7] = [
 /// What is set for one target.
 pub(super) struct Fit {
     uri: Uri,
-    bearer: Option<HeaderValue>,
+    /// Headers of the target's own, its key among them.
+    own: HeaderMap,
     profile: TargetProfile,
     limits: Limits,
 }
@@ -79,26 +81,9 @@ impl Limits {
 impl Fit {
     /// For an upstream.
     pub(super) fn new(upstream: &Upstream, config: &Config) -> Result<Self, BuildError> {
-        let (target, url) = (upstream.name.clone(), upstream.target.url.clone());
-        if holds_a_secret(&url) {
-            return Err(BuildError::SecretInUrl { target });
-        }
-        let Ok(uri) = url.parse::<Uri>() else {
-            return Err(BuildError::BadUrl { target, url });
-        };
-        if !is_address(&url) {
-            return Err(match (uri.scheme_str(), uri.host()) {
-                (Some("http"), Some(_)) => BuildError::Insecure { target, url },
-                _ => BuildError::BadUrl { target, url },
-            });
-        }
-        let bearer = match &upstream.key {
-            Some(key) => Some(secret::bearer(key).ok_or(BuildError::BadKey { target })?),
-            None => None,
-        };
         Ok(Self {
-            uri,
-            bearer,
+            uri: address::of(upstream)?,
+            own: keyring::headers(upstream)?,
             profile: upstream.takes(),
             limits: Limits::new(&upstream.target, config),
         })
@@ -106,7 +91,7 @@ impl Fit {
 
     /// Sets everything in the request.
     pub(super) fn apply(&self, request: &mut ChatRequest) -> Result<(), BoxError> {
-        let body = take(request.body_mut());
+        let body = whole(request.body_mut());
         let mut chat: Value = serde_json::from_slice(&body).map_err(|_| NotAChat)?;
         if !chat.is_object() {
             return Err(NotAChat.into());
@@ -125,8 +110,8 @@ impl Fit {
             .entry(header::CONTENT_TYPE)
             .or_insert(HeaderValue::from_static("application/json"));
         headers.insert(header::CONTENT_LENGTH, body.len().into());
-        if let Some(bearer) = &self.bearer {
-            headers.insert(header::AUTHORIZATION, bearer.clone());
+        for (name, value) in &self.own {
+            headers.insert(name, value.clone());
         }
         *request.headers_mut() = headers;
         *request.method_mut() = Method::POST;
@@ -161,14 +146,14 @@ fn streams(fields: &Raw<'_>) -> bool {
 
 /// Whether a request asks for a stream.
 pub(super) fn wants_stream(request: &mut ChatRequest) -> bool {
-    let body = take(request.body_mut());
+    let body = whole(request.body_mut());
     let streams = fields(&body).is_ok_and(|fields| streams(&fields));
     *request.body_mut() = Full::new(body);
     streams
 }
 
 /// The bytes of a body that has all of them.
-fn take(body: &mut Full<Bytes>) -> Bytes {
+pub(super) fn whole(body: &mut Full<Bytes>) -> Bytes {
     let mut body = mem::take(body);
     // A whole body never waits, so nobody needs to be woken.
     let mut cx = Context::from_waker(Waker::noop());
@@ -195,7 +180,7 @@ mod tests {
     }
 
     fn sent(request: &mut ChatRequest) -> Value {
-        serde_json::from_slice(&take(request.body_mut())).unwrap()
+        serde_json::from_slice(&whole(request.body_mut())).unwrap()
     }
 
     #[test]
@@ -210,7 +195,7 @@ mod tests {
         assert!(!headers.contains_key("x-internal"));
         assert!(headers.contains_key("traceparent"));
         let length: usize = headers["content-length"].to_str().unwrap().parse().unwrap();
-        let body = take(request.body_mut());
+        let body = whole(request.body_mut());
         assert_eq!(body.len(), length);
         assert_eq!(
             std::str::from_utf8(&body).unwrap(),

@@ -19,7 +19,7 @@ use tower_circuit_breaker::Breaker;
 use super::{
     error::BuildError,
     prepare::Fit,
-    stack::{ChatRequest, Layers, Stack},
+    stack::{ChatRequest, Elsewhere, Layers, Stack},
     state::State,
 };
 use crate::config::Probes;
@@ -58,7 +58,7 @@ impl Probe {
         fit.apply(&mut request).map_err(BuildError::Probe)?;
         Ok(Some(Self {
             breaker: breaker.clone(),
-            below: layers.below(state, false)?,
+            below: layers.below(state, Elsewhere::default())?,
             request,
             every: figures.probe_every,
             // It answers with one token, so it may take no longer than any first one; and one that

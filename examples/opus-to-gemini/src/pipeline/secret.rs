@@ -5,14 +5,18 @@ use std::sync::Arc;
 use http::HeaderValue;
 use secrecy::{ExposeSecret, SecretString};
 
-/// The `Authorization` of a key; `None` if it is no key. Marked sensitive: no `Debug` shows it,
-/// and HTTP/2 does not keep it in its table.
-pub(super) fn bearer(key: &SecretString) -> Option<HeaderValue> {
+/// The header that shows a key, after a scheme if there is one; `None` if it is no key. Marked
+/// sensitive: no `Debug` shows it, and HTTP/2 does not keep it in its table.
+pub(super) fn header(scheme: &str, key: &SecretString) -> Option<HeaderValue> {
     let key = key.expose_secret();
     if key.is_empty() || !key.bytes().all(|b| b.is_ascii_graphic()) {
         return None;
     }
-    let mut value = HeaderValue::from_str(&format!("Bearer {key}")).ok()?;
+    let value = match scheme {
+        "" => HeaderValue::from_str(key),
+        scheme => HeaderValue::from_str(&format!("{scheme} {key}")),
+    };
+    let mut value = value.ok()?;
     value.set_sensitive(true);
     Some(value)
 }
@@ -41,7 +45,7 @@ mod tests {
     #[test]
     fn a_key_never_shows() {
         let key = SecretString::from("sk-very-secret");
-        let header = bearer(&key).unwrap();
+        let header = header("Bearer", &key).unwrap();
         let secrets = Secrets::new([key.clone()]);
         assert_eq!(secrets.blot("bad key sk-very-secret!"), "bad key [key]!");
         for shown in [
@@ -56,7 +60,10 @@ mod tests {
     #[test]
     fn what_is_no_key_is_found_early() {
         for key in ["", "two words", "line\n", "schlüssel"] {
-            assert!(bearer(&SecretString::from(key)).is_none(), "{key:?}");
+            assert!(
+                header("Bearer", &SecretString::from(key)).is_none(),
+                "{key:?}"
+            );
         }
     }
 }

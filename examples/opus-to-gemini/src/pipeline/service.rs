@@ -18,11 +18,11 @@ use tower_spillway_core::BoxError;
 use super::{
     builder::Builder,
     error::BuildError,
+    keyring,
     prepare::wants_stream,
     probe::{Probe, Probing},
     secret::Secrets,
     stack::{Around, ChatRequest, ChatResponse, Stack},
-    upstream::Upstream,
 };
 use crate::{config::Config, keys};
 
@@ -87,7 +87,7 @@ impl Pipeline {
             })?;
         let mut builder = Self::builder().config(config.clone());
         for name in names {
-            builder = builder.target(Upstream::of(config, name, &key)?);
+            builder = builder.target(keyring::fetch(config, name, &key)?);
         }
         Ok(builder)
     }

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request, Response};
 use http_body::Body;
 use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
+use rustls::RootCertStore;
 use tower::{
     ServiceBuilder,
     layer::util::Stack as Layered,
@@ -30,13 +31,14 @@ use super::{
     fresh::FreshLayer,
     member::Member,
     own::{AnyPolicy, Own},
-    policies,
+    policies, refusal,
     secret::Secrets,
     service::Pipeline,
     state::State,
+    trust,
     whole::{WholeAnswerLayer, is_stream},
 };
-use crate::config::{Commit, Config};
+use crate::config::{Commit, Config, Refusals};
 
 /// A chat request in OpenAI's shape. Its address, credentials and model are set per target.
 pub type ChatRequest = Request<Full<Bytes>>;
@@ -58,12 +60,22 @@ pub(super) struct Layers {
     pub(super) config: Arc<Config>,
     pub(super) chance: Chance,
     pub(super) own: Own,
+    pub(super) roots: Arc<RootCertStore>,
     backoff: AnyPolicy,
     ratio: Option<RatioBudget>,
 }
 
+/// What the later targets of a chain can do that one cannot.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Elsewhere {
+    /// More fits.
+    larger_context: bool,
+    /// What a content policy keeps back is asked for again.
+    refusals: bool,
+}
+
 impl Layers {
-    pub(super) fn new(config: &Config, chance: &Chance, own: Own) -> Result<Self, InvalidConfig> {
+    pub(super) fn new(config: &Config, chance: &Chance, own: Own) -> Result<Self, BuildError> {
         let ratio = match own.budget {
             Some(_) => None,
             None => policies::budget(&config.budget)?,
@@ -77,7 +89,7 @@ impl Layers {
         chance: &Chance,
         own: Own,
         ratio: Option<RatioBudget>,
-    ) -> Result<Self, InvalidConfig> {
+    ) -> Result<Self, BuildError> {
         let backoff = match &own.backoff {
             Some(backoff) => Arc::clone(backoff),
             None => policies::backoff(&config.backoff, chance)?,
@@ -86,6 +98,7 @@ impl Layers {
             config: Arc::new(config.clone()),
             chance: chance.clone(),
             own,
+            roots: trust::roots(&config.tls)?,
             backoff,
             ratio,
         })
@@ -110,9 +123,8 @@ impl Layers {
         };
         let asked = enabled.get(..most).unwrap_or_default();
         let targets = asked.iter().enumerate().map(|(index, member)| {
-            let mut later = asked.iter().skip(index.saturating_add(1));
-            let larger = later.any(|later| later.has_larger_context_than(member));
-            self.target(member, larger)
+            let later = asked.get(index.saturating_add(1)..).unwrap_or_default();
+            self.target(member, self.elsewhere(member, later))
         });
         let targets = targets.collect::<Result<Vec<_>, _>>()?;
         let failover =
@@ -125,17 +137,26 @@ impl Layers {
             breakers: asked.iter().filter_map(|m| m.breaker()).cloned().collect(),
             probes: asked.iter().filter_map(|m| m.probe()).cloned().collect(),
             budget: self.ratio.clone(),
-            secrets: Secrets::new(asked.iter().flat_map(|m| m.secrets())),
+            secrets: Secrets::new(asked.iter().flat_map(|m| m.state().upstream.secrets())),
         })
     }
 
-    /// A target of the failover; `larger` if one with a larger context follows.
+    /// What the targets that follow in this chain can do; the same one may be the last of another.
+    fn elsewhere(&self, member: &Member, later: &[&Member]) -> Elsewhere {
+        let goes_on = self.config.failover.refusals == Refusals::Next;
+        Elsewhere {
+            larger_context: later.iter().any(|l| l.has_larger_context_than(member)),
+            refusals: goes_on && !later.is_empty(),
+        }
+    }
+
+    /// A target of the failover.
     fn target(
         &self,
         member: &Member,
-        larger: bool,
+        elsewhere: Elsewhere,
     ) -> Result<Target<Stack, ChatRequest>, InvalidConfig> {
-        let below = self.below(member.state(), larger)?;
+        let below = self.below(member.state(), elsewhere)?;
         let leg = self.leg(member, below);
         let failover = &self.config.failover;
         let (fit, watched) = (member.fit(), member.clone());
@@ -171,9 +192,17 @@ impl Layers {
     }
 
     /// What is below a target's breaker: what its own probes go through too.
-    pub(super) fn below(&self, state: &State, larger: bool) -> Result<Stack, InvalidConfig> {
+    pub(super) fn below(
+        &self,
+        state: &State,
+        elsewhere: Elsewhere,
+    ) -> Result<Stack, InvalidConfig> {
+        let Elsewhere {
+            larger_context: larger,
+            refusals,
+        } = elsewhere;
         let Bottom { client, pool } = state.bottom.clone();
-        let rules = state.upstream.reads(self.config.verdict.enabled);
+        let rules = state.upstream.reads(self.config.verdict.enabled, refusals);
         let guard = match self.config.stream.enabled {
             true => Some(policies::stream_guard(&self.config.stream, &rules)?),
             false => None,
@@ -198,6 +227,13 @@ impl Layers {
             .layer(in_flight)
             // The limits come with the request: they are the target's.
             .layer(AttemptTimeoutLayer::new(AttemptLimits::default()))
+            .map_response(move |answer| {
+                if refusals {
+                    refusal::mark(answer)
+                } else {
+                    answer
+                }
+            })
             .layer(WholeAnswerLayer)
             .map_request(stamp)
             .service(client);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rustls::RootCertStore;
 use tower_circuit_breaker::Breaker;
 use tower_retry_after::hold::SharedHold;
 use tower_spillway_core::{InvalidConfig, in_flight::Permits};
@@ -13,6 +14,7 @@ use crate::config::{self, Config};
 pub(super) struct State {
     /// The figures that it was made by.
     config: Arc<Config>,
+    roots: Arc<RootCertStore>,
     pub(super) upstream: Upstream,
     pub(super) bottom: Bottom,
     pub(super) permits: Permits,
@@ -31,9 +33,10 @@ impl State {
     ) -> Result<Self, BuildError> {
         let old = old.filter(|old| old.upstream.is_same_account(&upstream));
         let config = &layers.config;
-        let bottom = match old.filter(|old| old.connects_as(config)) {
+        let roots = &layers.roots;
+        let bottom = match old.filter(|old| old.connects_as(config, roots)) {
             Some(old) => old.bottom.clone(),
-            None => Bottom::new(layers.own.client.as_ref(), &config.pool)?,
+            None => Bottom::new(layers.own.client.as_ref(), &config.pool, roots)?,
         };
         let most = most_in_flight(config, &upstream);
         let permits = match old.filter(|old| old.permits.limit() == most) {
@@ -46,6 +49,7 @@ impl State {
         };
         Ok(Self {
             config: Arc::clone(config),
+            roots: Arc::clone(roots),
             bottom,
             permits,
             hold,
@@ -59,15 +63,16 @@ impl State {
         breaker_figures(&self.config, &self.upstream)
     }
 
-    fn connects_as(&self, config: &Config) -> bool {
-        self.config.pool == config.pool && self.config.tls == config.tls
+    /// The file of roots may have changed under its name.
+    fn connects_as(&self, config: &Config, roots: &RootCertStore) -> bool {
+        self.config.pool == config.pool && self.roots.roots == roots.roots
     }
 
     /// Whether a probe of the one is a probe of the other: the same breaker, asked the same way.
     pub(super) fn is_probed_as(&self, other: &Self) -> bool {
         self.upstream.is_same(&other.upstream)
             && self.breaker_figures() == other.breaker_figures()
-            && self.connects_as(&other.config)
+            && self.connects_as(&other.config, &other.roots)
             && self.config.verdict == other.config.verdict
             && self.config.stream == other.config.stream
             && self.config.attempt_timeout == other.config.attempt_timeout

@@ -1,11 +1,12 @@
 //! One vendor's endpoint.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
-use secrecy::{ExposeSecret, SecretString};
-use tower_spillway_llm::{Rules, TargetProfile};
+use secrecy::SecretString;
+use tower_spillway_core::Class;
+use tower_spillway_llm::{Rules, Subclass, TargetProfile};
 
-use super::error::BuildError;
+use super::keyring;
 use crate::config::{Config, Takes, Target};
 
 /// One endpoint with its key: a target of a [`Config`], to be asked by a pipeline.
@@ -18,6 +19,8 @@ pub struct Upstream {
     pub(super) target: Target,
     /// `None` for one that asks for none.
     pub(super) key: Option<SecretString>,
+    /// Headers whose values are in variables or files.
+    pub(super) secret_headers: BTreeMap<String, SecretString>,
     profile: Option<TargetProfile>,
     rules: Option<Rules>,
 }
@@ -38,42 +41,32 @@ impl Upstream {
             name: name.into(),
             target,
             key: None,
+            secret_headers: BTreeMap::new(),
             profile: None,
             rules: None,
         }
     }
 
-    /// The target of that name, with the key that `key` gives for its variable.
-    pub(super) fn of(
-        config: &Config,
-        name: &str,
-        key: impl Fn(&str) -> Option<SecretString>,
-    ) -> Result<Self, BuildError> {
-        let target = config.targets.get(name).cloned().unwrap_or_default();
-        // One that drains is sent nothing.
-        if target.key_env.is_empty() || !target.enabled {
-            return Ok(Self::without_key(name, target));
-        }
-        let key = key(&target.key_env).ok_or_else(|| BuildError::MissingKey {
-            target: name.to_owned(),
-            variable: target.key_env.clone(),
-        })?;
-        Ok(Self::new(name, target, key))
-    }
-
     /// Whether they are one account at one model of one endpoint.
     pub(super) fn is_same_account(&self, other: &Self) -> bool {
-        let place = |upstream: &Self| (upstream.target.url.clone(), upstream.target.model.clone());
-        place(self) == place(other) && self.exposed() == other.exposed()
+        let (one, two) = (&self.target, &other.target);
+        one.url == two.url
+            && one.query == two.query
+            && one.model == two.model
+            && one.auth_header == two.auth_header
+            && one.auth_scheme == two.auth_scheme
+            && one.headers == two.headers
+            && keyring::same(self, other)
     }
 
     /// Whether they are asked in the same way too.
     pub(super) fn is_same(&self, other: &Self) -> bool {
-        self.target == other.target && self.exposed() == other.exposed()
+        self.target == other.target && keyring::same(self, other)
     }
 
-    fn exposed(&self) -> Option<&str> {
-        self.key.as_ref().map(ExposeSecret::expose_secret)
+    /// What must not be shown.
+    pub(super) fn secrets(&self) -> impl Iterator<Item = SecretString> {
+        self.key.iter().chain(self.secret_headers.values()).cloned()
     }
 
     /// Claude Opus at Anthropic's OpenAI-compatible endpoint: 60 s for a plain answer, 8 s to the
@@ -159,19 +152,27 @@ impl Upstream {
         if self.target.max_tokens > 0 {
             profile = profile.default_max_tokens(self.target.max_tokens);
         }
+        if self.target.context > 0 {
+            profile = profile.context(self.target.context);
+        }
         if self.target.max_tokens_cap > 0 {
             profile = profile.cap_max_tokens(self.target.max_tokens_cap);
         }
         profile
     }
 
-    /// How its answers are read.
-    pub(super) fn reads(&self, bodies: bool) -> Rules {
-        match (&self.rules, bodies) {
+    /// How its answers are read; `refusals_go_on` if those of its content policy go on to a later
+    /// target.
+    pub(super) fn reads(&self, bodies: bool, refusals_go_on: bool) -> Rules {
+        let rules = match (&self.rules, bodies) {
             (Some(own), _) => own.clone(),
             (None, true) => Rules::of(self.target.vendor),
             // The status alone.
             (None, false) => Rules::only([]),
+        };
+        match refusals_go_on {
+            true => rules.subclass(Subclass::ContentPolicy, Class::NotHere),
+            false => rules,
         }
     }
 }

@@ -11,12 +11,12 @@ use tower_spillway_core::Chance;
 use self::routes::Routes;
 use super::{
     error::BuildError,
+    keyring,
     member::Member,
     own::Own,
     probe::{Probe, Probing},
     service::Pipeline,
     stack::Layers,
-    upstream::Upstream,
 };
 use crate::config::Config;
 
@@ -83,7 +83,7 @@ impl Fleet {
     ///
     /// # Errors
     ///
-    /// [`BuildError`] names the target or the figure that is wrong, or the key that is missing.
+    /// [`BuildError`] names each target or figure that is wrong, and each key that is missing.
     pub fn new(
         config: &Config,
         key: impl Fn(&str) -> Option<SecretString>,
@@ -98,7 +98,7 @@ impl Fleet {
     ///
     /// | part of a target | is new when there is a change of |
     /// |---|---|
-    /// | all | its address, its model, its key |
+    /// | all | its address, its model, its key and other headers |
     /// | breaker | its figures; whether it is enabled |
     /// | hold | `[retry_after]` |
     /// | connections | `[pool]`, `[tls]` |
@@ -128,11 +128,18 @@ impl Fleet {
     ) -> Result<Self, BuildError> {
         let config = Arc::clone(&layers.config);
         let routes = Routes::new(&config)?;
-        let mut members = Vec::new();
+        let (mut members, mut errors) = (Vec::new(), Vec::new());
         for name in routes.targets() {
-            let upstream = Upstream::of(&config, &name, &key)?;
             let old = old.and_then(|old| old.member(&name));
-            members.push(Member::new(&layers, upstream, old)?);
+            let member = keyring::fetch(&config, &name, &key)
+                .and_then(|upstream| Member::new(&layers, upstream, old));
+            match member {
+                Ok(member) => members.push(member),
+                Err(error) => errors.push(error),
+            }
+        }
+        if let Some(error) = BuildError::all(errors) {
+            return Err(error);
         }
         let mut fleet = Inner {
             layers,
