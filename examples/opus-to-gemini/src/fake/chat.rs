@@ -10,6 +10,8 @@ pub(super) struct Chat {
     words: Option<usize>,
     stream: bool,
     tells_usage: bool,
+    /// The tool that it calls in its first turn, if it is offered some.
+    tool: Option<String>,
     prompt: String,
     prompt_chars: usize,
 }
@@ -86,6 +88,7 @@ impl Chat {
                 .and_then(|options| options.get("include_usage"))
                 .and_then(Value::as_bool)
                 .unwrap_or(false),
+            tool: tool_of(fields, messages),
             prompt: prompt.map(text_of).unwrap_or_default(),
             prompt_chars: messages.iter().map(|m| text_of(m).chars().count()).sum(),
         })
@@ -117,20 +120,31 @@ impl Chat {
         format!("This is a fake {}. You said: {heard}{more}", self.model)
     }
 
+    /// What it calls a tool with: what it was asked.
+    fn arguments(&self) -> String {
+        json!({"said": self.prompt}).to_string()
+    }
+
     /// `chat.completion`, or the chunks of a stream that say the same.
     pub(super) fn complete(&self, id: &str) -> Result<Value, Vec<Value>> {
         let says = self.says();
         if self.stream {
             return Err(self.chunks(id, &says));
         }
+        let (message, end) = match &self.tool {
+            Some(tool) => {
+                let call = json!({
+                    "id": "call_fake",
+                    "type": "function",
+                    "function": {"name": tool, "arguments": self.arguments()},
+                });
+                let message = json!({"role": "assistant", "content": null, "tool_calls": [call]});
+                (message, "tool_calls")
+            }
+            None => (json!({"role": "assistant", "content": says}), "stop"),
+        };
         let choices: Vec<Value> = (0..self.answers)
-            .map(|index| {
-                json!({
-                    "index": index,
-                    "message": {"role": "assistant", "content": says},
-                    "finish_reason": "stop",
-                })
-            })
+            .map(|index| json!({"index": index, "message": message, "finish_reason": end}))
             .collect();
         Ok(json!({
             "id": id,
@@ -175,11 +189,29 @@ impl Chat {
             json!({"role": "assistant", "content": ""}),
             Value::Null,
         )];
-        chunks.extend(
-            says.split_inclusive(' ')
-                .map(|word| chunk(json!({"content": word}), Value::Null)),
-        );
-        chunks.push(chunk(json!({}), json!("stop")));
+        let end = match &self.tool {
+            Some(tool) => {
+                let call = |call: Value| chunk(json!({"tool_calls": [call]}), Value::Null);
+                chunks.push(call(json!({
+                    "index": 0,
+                    "id": "call_fake",
+                    "type": "function",
+                    "function": {"name": tool, "arguments": ""},
+                })));
+                let arguments = self.arguments();
+                let pieces = arguments.split_inclusive(' ');
+                chunks.extend(
+                    pieces.map(|piece| call(json!({"index": 0, "function": {"arguments": piece}}))),
+                );
+                "tool_calls"
+            }
+            None => {
+                let words = says.split_inclusive(' ');
+                chunks.extend(words.map(|word| chunk(json!({"content": word}), Value::Null)));
+                "stop"
+            }
+        };
+        chunks.push(chunk(json!({}), json!(end)));
         if self.tells_usage {
             chunks.push(json!({
                 "id": id,
@@ -200,6 +232,13 @@ const CREATED: u64 = 1_767_225_600;
 /// Four characters a token, as a rule of thumb.
 fn tokens(chars: usize) -> u64 {
     u64::try_from(chars / 4 + 1).unwrap_or(u64::MAX)
+}
+
+/// The first tool on offer, in the first turn only.
+fn tool_of(fields: &Map<String, Value>, messages: &[Value]) -> Option<String> {
+    let answered = messages.iter().any(|m| role_of(m) == Some("assistant"));
+    let name = fields.get("tools")?.pointer("/0/function/name")?.as_str()?;
+    (!answered).then(|| name.to_owned())
 }
 
 pub(super) fn role_of(message: &Value) -> Option<&str> {
