@@ -8,7 +8,7 @@ use axum::{
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts};
 use http_body_util::{BodyExt, Full};
-use tower::ServiceExt;
+use tower::{Service, ServiceExt};
 use tower_spillway_core::{BodyEnd, Http, Read, Report};
 use tower_spillway_llm::{StreamUsage, Usage};
 
@@ -99,7 +99,10 @@ async fn serve(
         pipeline = pipeline.within(limit.saturating_sub(call.elapsed()));
     }
     let request = request(call, head.headers, asked.body);
-    let outcome = pipeline.clone().oneshot(request).await;
+    let outcome = match pipeline.ready().await {
+        Ok(ready) => ready.call(request).await,
+        Err(error) => Err(error),
+    };
     let report = call.ledger().report();
     let failed = Failed {
         pipeline: &pipeline,

@@ -10,6 +10,7 @@ use tower_failover::{AllRefused, NotPrepared};
 use tower_spillway_core::{
     BoxError, Class, Reading, Report, TimedOut,
     error::{TimeLimit, find},
+    ledger::Attempt,
 };
 
 use super::{error::ApiError, vendor_error::Said, wall::millis};
@@ -86,29 +87,30 @@ impl Failed<'_> {
         let mut targets: Vec<_> = self.report.attempts.iter().map(|a| &a.target).collect();
         targets.dedup();
         match targets.len() {
-            0 | 1 => "The only target that could be asked failed: nobody",
+            0 | 1 => "Nobody",
             _ => "No target",
         }
     }
 
     /// What each target came to, in a sentence.
     fn story(&self, last_words: Option<&str>) -> String {
-        let mut parts: Vec<String> = Vec::new();
-        let mut attempts = self.report.attempts.iter().peekable();
-        while let Some(attempt) = attempts.next() {
-            // The last one on each target.
-            if attempts
-                .peek()
-                .is_some_and(|next| next.target == attempt.target)
-            {
-                continue;
+        let mut last: Vec<&Attempt> = Vec::new();
+        for attempt in &self.report.attempts {
+            match last.iter_mut().find(|known| known.target == attempt.target) {
+                // A refusal after a real outcome is not what the target came to.
+                Some(_) if attempt.class == Class::Refused => {}
+                Some(known) => *known = attempt,
+                None => last.push(attempt),
             }
+        }
+        let told = |attempt: &&Attempt| {
             let target = attempt.target.as_ref().map_or("?", |t| t.as_str());
-            parts.push(match attempt.status {
+            match attempt.status {
                 Some(status) => format!("{target} answered {status} ({})", attempt.class),
                 None => format!("{target}: {}", attempt.class),
-            });
-        }
+            }
+        };
+        let parts: Vec<String> = last.iter().map(told).collect();
         let mut story = match parts.is_empty() {
             true => String::new(),
             false => format!(" {}.", parts.join(", ")),

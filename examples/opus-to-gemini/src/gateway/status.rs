@@ -44,10 +44,23 @@ fn shown(gateway: &Gateway) -> Value {
         "serving": serving,
         "targets": targets,
         "models": current.fleet.models(),
+        "routes": routes(&current),
         "budget": budget(&current),
         "calls": calls(gateway),
         "last_calls": gateway.calls().show(),
     })
+}
+
+/// Where each model or pattern of the file goes, and who of its chain could serve it now.
+fn routes(current: &Current) -> Value {
+    let config = current.fleet.config();
+    let usable = |name: &&str| current.fleet.member(name).is_some_and(Member::is_usable);
+    let routes = config.routes.iter().map(|(model, route)| {
+        let chain = config.targets_of_route(route).unwrap_or_default();
+        let serving = chain.iter().copied().find(usable);
+        json!({ "model": model, "targets": chain, "serving": serving })
+    });
+    Value::Array(routes.collect())
 }
 
 fn target(gateway: &Gateway, member: &Member) -> Value {

@@ -161,6 +161,21 @@ async fn all_targets_failed_is_503_that_lists_what_was_tried() {
 }
 
 #[tokio::test]
+async fn a_target_that_cannot_be_reached_is_named_by_what_it_came_to() {
+    let served = Served::start(|config| {
+        config.breaker.failures = 1;
+        config.targets.get_mut("gemini").unwrap().url = "http://127.0.0.1:1/chat".into();
+    })
+    .await;
+    served.fakes.anthropic.set(Behaviour::Fail { status: 500 });
+    let reply = served.ask().await;
+    assert_eq!(reply.status, 503);
+    let message = reply.error()["message"].clone();
+    let told = "opus answered 500 (transient), gemini: transient.";
+    assert!(message.as_str().unwrap().contains(told), "{message}");
+}
+
+#[tokio::test]
 async fn what_only_the_operator_can_mend_is_no_fault_of_the_callers() {
     // Anthropic says with a 400 that the spend limit is reached, Gemini that the key is bad.
     let served = Served::start(|_| {}).await;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use opus_to_gemini::fake::Behaviour;
+use serde_json::json;
 
 use crate::support::{Served, hello};
 
@@ -27,6 +28,8 @@ async fn each_target_tells_how_it_is_and_what_it_did() {
         (&true.into(), &"gemini".into())
     );
     assert!(status["budget"]["balance"].is_u64());
+    let route = json!({"model": "claude-opus", "targets": ["opus", "gemini"], "serving": "gemini"});
+    assert_eq!(status["routes"], json!([route]));
 
     let opus = &status["targets"][0];
     assert_eq!(
