@@ -29,7 +29,8 @@ pub struct Target {
     pub vendor: Vendor,
     /// Which requests it takes.
     pub takes: Takes,
-    /// The address of its chat endpoint: `https`, or `http` on this machine.
+    /// The address of its chat endpoint: `https`, or `http` on this machine or where no
+    /// key is sent.
     pub url: String,
     /// The model that is asked for, whatever the caller named.
     pub model: String,
@@ -105,5 +106,15 @@ mod vendor {
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vendor, D::Error> {
         String::deserialize(from)?.parse().map_err(D::Error::custom)
+    }
+}
+
+impl Target {
+    /// Whether it is sent what nobody on the way may read.
+    pub(crate) fn sends_a_secret(&self) -> bool {
+        let of_headers = |from: &HeaderFrom| !matches!(from, HeaderFrom::Text(_));
+        !self.key_env.is_empty()
+            || !self.key_file.is_empty()
+            || self.headers.values().any(of_headers)
     }
 }

@@ -16,7 +16,8 @@ pub(super) fn of(upstream: &Upstream) -> Result<Uri, BuildError> {
     let Ok(uri) = url.parse::<Uri>() else {
         return Err(BuildError::BadUrl { target, url });
     };
-    if !is_address(&url) {
+    let sends_a_secret = upstream.key.is_some() || !upstream.secret_headers.is_empty();
+    if !is_address(&url, sends_a_secret) {
         return Err(match (uri.scheme_str(), uri.host()) {
             (Some("http"), Some(_)) => BuildError::Insecure { target, url },
             _ => BuildError::BadUrl { target, url },
@@ -61,6 +62,21 @@ mod tests {
         assert_eq!(dated, format!("{url}?api-version=2024-10-21&who=a%26b+c"));
         let more = at(&format!("{url}?a=1"), &[("b", "2")]).unwrap();
         assert_eq!(more, format!("{url}?a=1&b=2"));
+    }
+
+    #[test]
+    fn without_a_key_plain_http_may_go_to_another_machine() {
+        let url = "http://ollama:11434/v1/chat/completions";
+        assert_eq!(at(url, &[]).unwrap(), url);
+        let keyed = Upstream::new(
+            "t",
+            Target {
+                url: url.into(),
+                ..Target::default()
+            },
+            "k",
+        );
+        assert!(matches!(of(&keyed), Err(BuildError::Insecure { .. })));
     }
 
     #[test]

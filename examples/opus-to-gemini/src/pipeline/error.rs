@@ -81,7 +81,9 @@ pub enum BuildError {
         target: String,
     },
     /// A key would travel in the clear.
-    #[error("the address of target {target} must be https, or http on this machine: {url}")]
+    #[error(
+        "the address of target {target} must be https, or http on this machine or without a key: {url}"
+    )]
     Insecure {
         /// Which target.
         target: String,

@@ -18,9 +18,9 @@ impl Config {
         found.ensure(!target.model.is_empty(), &path("model"), "be set");
         let url = &target.url;
         found.ensure(
-            url.is_empty() || is_address(url),
+            url.is_empty() || is_address(url, target.sends_a_secret()),
             &path("url"),
-            "be an https address, or http on this machine",
+            "be an https address, or http on this machine or without a key",
         );
         found.ensure(
             !holds_a_secret(url),
@@ -162,14 +162,17 @@ fn is_secret(name: &str) -> bool {
 }
 
 /// A key would travel in the clear over plain http to another machine.
-pub(crate) fn is_address(url: &str) -> bool {
+pub(crate) fn is_address(url: &str, sends_a_secret: bool) -> bool {
     let Ok(uri) = url.parse::<Uri>() else {
         return false;
     };
-    matches!(
-        (uri.scheme_str(), uri.host()),
-        (Some("https"), Some(_)) | (Some("http"), Some("127.0.0.1" | "[::1]" | "localhost"))
-    )
+    match (uri.scheme_str(), uri.host()) {
+        (Some("https"), Some(_)) | (Some("http"), Some("127.0.0.1" | "[::1]" | "localhost")) => {
+            true
+        }
+        (Some("http"), Some(_)) => !sends_a_secret,
+        _ => false,
+    }
 }
 
 /// Names of variables are short, in capitals by custom, and without dashes.
