@@ -215,7 +215,7 @@ fn everything_that_is_wrong_is_told_at_once() {
         [brakes]
         on = true
         [targets.mine]
-        url = "http://example.com/v1"
+        url = "ftp://example.com/v1"
         model = 7
         [failover]
         sends = 0

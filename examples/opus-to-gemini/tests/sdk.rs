@@ -4,7 +4,12 @@
 //! `sdk/package.json`: `SDK_PYTHON` is the interpreter, `SDK_NODE_HOME` the folder that holds
 //! `node_modules`. `.ci/run` installs both and sets them.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test may"
+)]
 
 use std::{env, path::Path, process::Stdio, time::Duration};
 
