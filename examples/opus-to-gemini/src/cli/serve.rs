@@ -51,9 +51,11 @@ pub(super) async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
         true => Some(setup::start_fakes(args.fake_latency).await?),
         false => None,
     };
-    let (config, keys) = args.load(fakes.as_ref())?;
+    let loaded = args.load(fakes.as_ref())?;
+    let config = &loaded.config;
     serve_log::start(config.gateway.log, verbose);
-    let gateway = Gateway::new(&config, |name| keys.get(name))?;
+    loaded.warn();
+    let gateway = Gateway::new(config, |name| loaded.keys.get(name))?;
     let listen = config.gateway.listen;
     let listener = TcpListener::bind(listen).await;
     let listener = listener.with_context(|| format!("{listen} cannot be listened on"))?;
@@ -77,18 +79,27 @@ pub(super) async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The file, with the options over it.
+struct Loaded {
+    config: Config,
+    keys: Keys,
+    /// What is odd about it, a line each.
+    warnings: Vec<String>,
+}
+
+impl Loaded {
+    fn warn(&self) {
+        for warning in &self.warnings {
+            tracing::warn!("{warning}");
+        }
+    }
+}
+
 impl Args {
-    /// The file, with the options over it; and where keys come from.
-    fn load(&self, fakes: Option<&Fakes>) -> anyhow::Result<(Config, Keys)> {
-        let mut config = match &self.config {
-            Some(path) => {
-                let (config, warnings) = setup::read_with_warnings(path, Profile::Interactive)?;
-                for warning in warnings {
-                    eprintln!("warning: {warning}");
-                }
-                config
-            }
-            None => Config::of(Profile::Interactive),
+    fn load(&self, fakes: Option<&Fakes>) -> anyhow::Result<Loaded> {
+        let (mut config, mut warnings) = match &self.config {
+            Some(path) => setup::read_with_warnings(path, Profile::Interactive)?,
+            None => (Config::of(Profile::Interactive), Vec::new()),
         };
         if let Some(listen) = self.listen {
             config.gateway.listen = listen;
@@ -102,22 +113,32 @@ impl Args {
         let names = asked(&config);
         if let Some(fakes) = fakes {
             let keys = setup::point_at(fakes, &mut config, &names)?;
-            return Ok((config, keys));
+            return Ok(Loaded {
+                config,
+                keys,
+                warnings,
+            });
         }
         for name in setup::missing(&config, &names, self.allow_missing)? {
+            warnings.push(setup::left_out(&config, &name));
             if let Some(target) = config.targets.get_mut(&name) {
                 target.enabled = false;
             }
         }
-        Ok((config, Keys::FromEnv))
+        Ok(Loaded {
+            config,
+            keys: Keys::FromEnv,
+            warnings,
+        })
     }
 
     /// Takes the file in again at each SIGHUP; what is wrong with it leaves everything as it was.
     async fn reload(&self, gateway: &Gateway, fakes: Option<&Fakes>, mut hang_up: Signal) {
         loop {
             hang_up.next().await;
-            let loaded = self.load(fakes).and_then(|(config, keys)| {
-                gateway.reload(&config, |name| keys.get(name))?;
+            let loaded = self.load(fakes).and_then(|loaded| {
+                loaded.warn();
+                gateway.reload(&loaded.config, |name| loaded.keys.get(name))?;
                 Ok(())
             });
             match loaded {

@@ -229,6 +229,9 @@ impl Options {
     fn drop_missing(&self, config: &mut Config) -> anyhow::Result<()> {
         let chain = self.chain(config)?;
         let missing = missing(config, &chain, self.allow_missing)?;
+        for name in &missing {
+            eprintln!("warning: {}", left_out(config, name));
+        }
         if !missing.is_empty() {
             let left = chain.into_iter().filter(|n| !missing.contains(n)).collect();
             config.chains.insert(self.chain.clone(), left);
@@ -237,7 +240,7 @@ impl Options {
     }
 }
 
-/// Those of the targets whose key is missing, each with a warning; an error if they are needed.
+/// Those of the targets whose key is missing; an error if they are needed.
 pub(super) fn missing(
     config: &Config,
     names: &[String],
@@ -255,11 +258,14 @@ pub(super) fn missing(
         let targets = missing.iter().filter_map(|name| config.targets.get(name));
         bail!(no_key(targets, allowed, others_left));
     }
-    for name in &missing {
-        let variable = variable(name).map_or("its key", String::as_str);
-        eprintln!("warning: target {name} is left out: {variable} is not set");
-    }
     Ok(missing)
+}
+
+/// What is told of a target whose key is missing.
+pub(super) fn left_out(config: &Config, name: &str) -> String {
+    let variable = config.targets.get(name).map(|target| &target.key_env);
+    let variable = variable.map_or("its key", String::as_str);
+    format!("target {name} is left out: {variable} is not set")
 }
 
 /// Which keys are missing, and what can be done.

@@ -116,8 +116,14 @@ impl Gateway {
         config: &Config,
         key: impl Fn(&str) -> Option<SecretString>,
     ) -> Result<(), SetupError> {
-        let fleet = self.current().fleet.reload(config, &key)?;
+        let old = self.current();
+        let fleet = old.fleet.reload(config, &key)?;
         let current = Current::new(fleet, key)?;
+        let fixed = changed_but_fixed(old.table(), current.table());
+        if !fixed.is_empty() {
+            let keys = fixed.join(", ");
+            tracing::warn!(keys, "changes of these in [gateway] take a restart");
+        }
         self.0.current.send_replace(current);
         Ok(())
     }
@@ -199,6 +205,23 @@ impl Gateway {
     pub(super) fn is_cut(&self) -> bool {
         self.0.cut.load(Ordering::Relaxed)
     }
+}
+
+/// What stays as it was at the start, and the file says otherwise.
+fn changed_but_fixed(old: &config::Gateway, new: &config::Gateway) -> Vec<&'static str> {
+    let changes = [
+        ("listen", old.listen != new.listen),
+        ("in_flight", old.in_flight != new.in_flight),
+        ("queue", old.queue != new.queue),
+        (
+            "read_header_within",
+            old.read_header_within != new.read_header_within,
+        ),
+        ("log", old.log != new.log),
+        ("last_calls", old.last_calls != new.last_calls),
+    ];
+    let changed = changes.into_iter().filter(|(_, changed)| *changed);
+    changed.map(|(key, _)| key).collect()
 }
 
 impl fmt::Debug for Gateway {

@@ -7,10 +7,14 @@ use std::{
     time::Duration,
 };
 
+use http::Method;
 use http_body_util::BodyExt;
 use opus_to_gemini::config::Route;
 
-use crate::support::{Served, hello, key, streamed};
+use crate::{
+    logs,
+    support::{Served, hello, key, streamed},
+};
 
 #[tokio::test]
 async fn calls_under_way_end_as_they_began_and_new_ones_go_the_new_way() {
@@ -78,6 +82,21 @@ async fn a_bad_configuration_leaves_everything_as_it_was() {
     config.gateway.inbound_keys_env = "NO_SUCH_KEY".into();
     assert!(served.gateway.reload(&config, key).is_err());
     assert_eq!(served.send(served.chat(&hello())).await.status, 200);
+}
+
+#[tokio::test]
+async fn what_takes_a_restart_is_said() {
+    let log = logs::start();
+    let served = Served::start(|_| {}).await;
+    let mut config = served.config.clone();
+    config.gateway.in_flight = 7;
+    config.gateway.last_calls = 7;
+    config.gateway.max_body = 700;
+    served.gateway.reload(&config, key).unwrap();
+    assert_eq!(log.lines("in_flight, last_calls").len(), 1);
+    // Limits of a request hold from the next one on.
+    let long = served.request(Method::POST, "/v1/chat/completions", vec![b' '; 701]);
+    assert_eq!(served.send(long).await.status, 413);
 }
 
 #[cfg(unix)]
