@@ -92,6 +92,14 @@ impl Breaker {
         self.0.cell.state(|| self.now())
     }
 
+    /// Whether every call would be refused now: it is open, or half-open while [probes of its
+    /// own](Self::probe_with) find out. Looking changes nothing.
+    ///
+    /// This is what a failover has to know of a target, turned round.
+    pub fn is_refusing(&self) -> bool {
+        self.refuses().is_some()
+    }
+
     /// The state and its figures now. Looking changes nothing.
     pub fn snapshot(&self) -> Snapshot {
         let now = self.now();

@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 /// The state of a breaker.
 ///
-/// [`is_refusing`](Self::is_refusing) says what matters to whoever chooses a target.
+/// [`Breaker::is_refusing`](crate::Breaker::is_refusing) says what matters to whoever chooses a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum State {
@@ -23,7 +23,8 @@ pub enum State {
 }
 
 impl State {
-    /// Whether every call is refused now.
+    /// Whether every call is refused in this state. Half-open refuses too, while probes of the
+    /// breaker's own find out: see [`Breaker::is_refusing`](crate::Breaker::is_refusing).
     pub fn is_refusing(self) -> bool {
         matches!(self, Self::Open | Self::ForcedOpen)
     }

@@ -54,6 +54,7 @@ async fn users_wait_for_no_probe_and_it_closes_within_15_s() {
         } else {
             let refused = refused(&mut service).await;
             assert_eq!(refused.refusal(), Refusal::ProbesBusy);
+            assert!(breaker.is_refusing());
             assert!(refused.wait().unwrap() <= 3 * INTERVAL);
         }
         sleep(SECOND).await;
@@ -85,6 +86,10 @@ async fn dropping_it_returns_half_open_to_users() {
     probing.abort();
     tokio::task::yield_now().await;
     assert_eq!(target.dropped(), 1);
+    assert!(
+        !breaker.is_refusing(),
+        "a user's call may be the next probe"
+    );
     send(&mut service, request()).await.unwrap();
     send(&mut service, request()).await.unwrap();
     assert_eq!(breaker.state(), State::Closed);

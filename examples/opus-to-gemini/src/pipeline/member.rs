@@ -118,8 +118,8 @@ impl Member {
 
     /// Whether a call could be served there now: enabled, breaker not refusing, not held.
     pub fn is_usable(&self) -> bool {
-        let refuses = |breaker: &Breaker| breaker.state().is_refusing();
-        self.is_enabled() && !self.breaker().is_some_and(refuses) && self.retry_in().is_none()
+        let refuses = self.breaker().is_some_and(Breaker::is_refusing);
+        self.is_enabled() && !refuses && self.retry_in().is_none()
     }
 }
 
