@@ -122,7 +122,7 @@ fn the_target_is_the_one_of_the_leg() {
     let counted = counted(async {
         let client = retries(2).layer(Script::new([Step::answer(400)]));
         let mut request = Carried::new("key");
-        let (ledger, _owner) = Ledger::enter(&Plain(classify), &mut request);
+        let ledger = Ledger::enter(&Plain(classify), &mut request);
         let leg = ledger.open_leg(LegPlan::new("opus".into()), clock::now());
         client.oneshot(request.with_ledger(leg)).await.unwrap();
     });

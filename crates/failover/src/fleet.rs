@@ -46,7 +46,7 @@ impl<Req> Spec<Req> {
         now: Instant,
     ) -> Ledger {
         let leg = ledger.open_leg(Arc::clone(&self.plan), now);
-        adapter.open(request, leg.clone());
+        leg.send_in(adapter, request);
         leg
     }
 }

@@ -67,42 +67,61 @@ where
     S::Error: Into<BoxError>,
     A: Resend<Req> + Carry<Req> + Read<S::Response>,
 {
-    /// Sends to the primary at once if it is ready.
+    /// Sends to the primary at once: it is ready.
+    pub(crate) fn at_once(
+        mut journey: Journey<S, Req, S::Response, A>,
+        mut request: Req,
+        primary: &mut S,
+        ready_within: Duration,
+    ) -> Self {
+        if let Err(error) = journey.prepare(&mut request) {
+            let next = journey.not_prepared(error);
+            return Self::go_on(journey, next, ready_within);
+        }
+        let now = journey.now();
+        let call = journey.send(request, now, |request| primary.call(request));
+        Self {
+            journey,
+            ready_within,
+            state: State::Calling { call },
+        }
+    }
+
+    /// Waits for the primary, which was not ready yet; goes on to the next target if it failed.
     pub(crate) fn start(
         mut journey: Journey<S, Req, S::Response, A>,
         mut request: Req,
-        mut primary: S,
+        primary: S,
         readiness: Readiness,
         ready_within: Duration,
     ) -> Self {
         let next = match (journey.prepare(&mut request), readiness) {
-            // The usual case returns from here: a future is large, and each move of it a copy.
-            (Ok(()), Readiness::Ready) => {
-                let now = journey.now();
-                let call = journey.send(request, now, |request| primary.call(request));
-                return Self {
-                    journey,
-                    ready_within,
-                    state: State::Calling { call },
-                };
-            }
-            (Ok(()), Readiness::Unknown) => {
-                return Self {
-                    journey,
-                    ready_within,
-                    state: State::Readying {
-                        service: primary,
-                        request: Some(request),
-                        limit: None,
-                    },
-                };
-            }
             (Err(error), _) => journey.not_prepared(error),
             (Ok(()), Readiness::Failed) => {
                 report_not_ready();
                 journey.not_ready()
             }
+            (Ok(()), _) => {
+                let state = State::Readying {
+                    service: primary,
+                    request: Some(request),
+                    limit: None,
+                };
+                return Self {
+                    journey,
+                    ready_within,
+                    state,
+                };
+            }
         };
+        Self::go_on(journey, next, ready_within)
+    }
+
+    fn go_on(
+        mut journey: Journey<S, Req, S::Response, A>,
+        next: Next<Req, S::Response>,
+        ready_within: Duration,
+    ) -> Self {
         let state = next_state(&mut journey, next);
         Self {
             journey,

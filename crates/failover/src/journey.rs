@@ -5,7 +5,7 @@ use std::{error::Error, sync::Arc, time::Duration};
 use tokio::time::Instant;
 use tower_spillway_core::{
     BoxError, Carry, Cause, Class, Classified, Ledger, NotReplayable, Read, Reading, Refusal,
-    Refused, Resend, Verdict, clock, ledger::Owner,
+    Refused, Resend, Verdict, clock, ledger::Part,
 };
 
 use crate::{
@@ -39,8 +39,7 @@ pub(crate) enum Next<Req, Res> {
 pub(crate) struct Journey<S, Req, Res, A> {
     fleet: Arc<Fleet<S, Req>>,
     adapter: A,
-    ledger: Ledger,
-    owner: Option<Owner>,
+    ledger: Part,
     index: usize,
     /// The leg under way, from its sending on.
     leg: Option<Ledger>,
@@ -60,7 +59,7 @@ where
 {
     /// A call at its start, and the request for the first target.
     pub(crate) fn new(fleet: Arc<Fleet<S, Req>>, adapter: A, mut request: Req) -> (Self, Req) {
-        let (ledger, owner) = Ledger::enter(&adapter, &mut request);
+        let ledger = Ledger::enter(&adapter, &mut request);
         let pristine = if fleet.specs.len() > 1 {
             adapter.try_clone(&request).map(Some)
         } else {
@@ -70,7 +69,6 @@ where
             fleet,
             adapter,
             ledger,
-            owner,
             index: 0,
             leg: None,
             pristine,
@@ -284,7 +282,6 @@ where
             self.advise_stop(&kept);
             return self.done(*kept);
         }
-        let reading = Reading::new(Class::Refused);
         let error: BoxError = match (self.not_prepared.take(), cut) {
             (Some(error), _) => Classified::new(Reading::new(Class::CallerFault), error).into(),
             // Not every target was asked: this is the refusal of one.
@@ -307,7 +304,7 @@ where
                 AllRefused::new(self.retry_in).into()
             }
         };
-        Next::Done(self.finish(Err(error), &reading))
+        Next::Done(self.finish(Err(error)))
     }
 
     /// The request is at fault. After a primary that answered otherwise the fault is more likely
@@ -357,21 +354,15 @@ where
     }
 
     fn done(&mut self, kept: Kept<Res>) -> Next<Req, Res> {
-        kept.leg.serve();
-        Next::Done(self.finish(kept.out, &kept.reading))
+        // Of a success the end of the leg has said so.
+        if kept.reading.class() != Class::Success {
+            kept.leg.serve();
+        }
+        Next::Done(self.finish(kept.out))
     }
 
-    fn finish(
-        &mut self,
-        mut out: Result<Res, BoxError>,
-        reading: &Reading,
-    ) -> Result<Res, BoxError> {
-        if let Some(owner) = self.owner.take() {
-            owner.finish(reading);
-            if let Ok(response) = &mut out {
-                self.adapter.attach(response, &self.ledger);
-            }
-        }
+    fn finish(&mut self, mut out: Result<Res, BoxError>) -> Result<Res, BoxError> {
+        self.ledger.finish(&self.adapter, &mut out);
         out
     }
 }

@@ -115,7 +115,12 @@ where
     }
 
     fn call(&mut self, request: Req) -> Self::Future {
+        let (journey, request) =
+            Journey::new(Arc::clone(&self.fleet), self.adapter.clone(), request);
         let readiness = mem::replace(&mut self.readiness, Readiness::Unknown);
+        if matches!(readiness, Readiness::Ready) {
+            return ResponseFuture::at_once(journey, request, &mut self.primary, self.ready_within);
+        }
         let clone = match &readiness {
             // A service that failed is done for; a fresh one may do better.
             Readiness::Failed => self.fleet.service(0),
@@ -123,8 +128,6 @@ where
         };
         let clone = clone.unwrap_or_else(|| self.primary.clone());
         let primary = mem::replace(&mut self.primary, clone);
-        let (journey, request) =
-            Journey::new(Arc::clone(&self.fleet), self.adapter.clone(), request);
         ResponseFuture::start(journey, request, primary, readiness, self.ready_within)
     }
 }

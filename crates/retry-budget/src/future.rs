@@ -1,5 +1,4 @@
 use std::{
-    error::Error,
     fmt,
     future::Future,
     pin::Pin,
@@ -8,7 +7,7 @@ use std::{
 };
 
 use pin_project_lite::pin_project;
-use tower_spillway_core::{BoxError, Ledger, Read, gate::Entry, ledger::Owner};
+use tower_spillway_core::{BoxError, Read, gate::Entry, ledger::Part};
 
 pin_project! {
     /// The future of [`RetryBudget`](crate::RetryBudget).
@@ -18,24 +17,16 @@ pin_project! {
         #[pin]
         inner: F,
         entry: Option<Entry>,
-        owner: Option<Owner>,
-        ledger: Ledger,
+        ledger: Part,
         adapter: Arc<A>,
     }
 }
 
 impl<F, A> ResponseFuture<F, A> {
-    pub(crate) fn new(
-        inner: F,
-        entry: Option<Entry>,
-        owner: Option<Owner>,
-        ledger: Ledger,
-        adapter: Arc<A>,
-    ) -> Self {
+    pub(crate) fn new(inner: F, entry: Option<Entry>, ledger: Part, adapter: Arc<A>) -> Self {
         Self {
             inner,
             entry,
-            owner,
             ledger,
             adapter,
         }
@@ -57,13 +48,7 @@ where
             // The end of the last attempt: the clock is not read once more.
             entry.leave(this.ledger.last_seen());
         }
-        if let Some(owner) = this.owner.take() {
-            let view = out.as_ref().map_err(|e| &**e as &(dyn Error + 'static));
-            owner.finish(&this.adapter.read(view));
-            if let Ok(response) = &mut out {
-                this.adapter.attach(response, this.ledger);
-            }
-        }
+        this.ledger.finish(&**this.adapter, &mut out);
         Poll::Ready(out)
     }
 }
@@ -71,7 +56,7 @@ where
 impl<F, A> fmt::Debug for ResponseFuture<F, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResponseFuture")
-            .field("ledger", &self.ledger)
+            .field("ledger", &*self.ledger)
             .finish_non_exhaustive()
     }
 }

@@ -73,21 +73,17 @@ where
     }
 
     fn call(&mut self, mut request: Req) -> Self::Future {
-        let (ledger, owner) = Ledger::enter(&*self.adapter, &mut request);
-        // Where the call was opened just now, that was the time.
-        let now = match &owner {
-            Some(_) => ledger.opened_at(),
-            None => ledger.now(),
-        };
+        let ledger = Ledger::enter(&*self.adapter, &mut request);
+        let now = ledger.begun();
         let entry = match self.home.bound(ledger.target()) {
             Bound::Limits(limits) => {
                 ledger.limit_all(limits);
                 None
             }
-            Bound::Gate(gate) => ledger.enter_gate(&gate, now),
+            Bound::Gate(gate) => ledger.enter_gate(gate, now),
         };
         let future = ledger.during(now, || self.inner.call(request));
-        ResponseFuture::new(future, entry, owner, ledger, Arc::clone(&self.adapter))
+        ResponseFuture::new(future, entry, ledger, Arc::clone(&self.adapter))
     }
 }
 

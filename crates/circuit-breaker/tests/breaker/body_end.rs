@@ -461,7 +461,7 @@ async fn a_stream_that_a_layer_above_cut_off_is_a_failure_if_it_was_old_enough()
         let upstream = Script::from_fn(|_, _: &Req| Step::answer(stream(&[Do::Stall])));
         let mut service = layer.layer(upstream);
         let mut request = Request::new(());
-        let (call, _owner) = Ledger::enter(&Http::new(), &mut request);
+        let call = Ledger::enter(&Http::new(), &mut request);
         let leg = call.open_leg(LegPlan::new("opus".into()), tokio::time::Instant::now());
         request.extensions_mut().insert(leg.clone());
         let response = service.ready().await.unwrap().call(request).await.unwrap();

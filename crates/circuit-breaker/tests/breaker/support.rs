@@ -60,8 +60,7 @@ pub(crate) fn request() -> Request {
 /// A request on its way to a target, as a failover sends it.
 pub(crate) fn request_to(target: &'static str) -> (Request, Ledger) {
     let mut request = request();
-    let (call, owner) = Ledger::enter(&Plain(classify), &mut request);
-    drop(owner);
+    let call = Ledger::enter(&Plain(classify), &mut request);
     let leg = call.open_leg(LegPlan::new(TargetName::from(target)), Instant::now());
     (request.with_ledger(leg.clone()), leg)
 }

@@ -65,7 +65,7 @@ pub trait Carry<Req>: MayCarry<Req> {
 
 /// Requests that can be sent again.
 pub trait Resend<Req>: MayCarry<Req> {
-    /// A copy to send later, the ledger handle included.
+    /// A copy to send later. Its ledger handle may be left out: whoever sends it puts one in.
     ///
     /// # Errors
     ///

@@ -97,7 +97,8 @@ impl<C, Req> Carry<Carried<Req>> for Plain<C> {
 
 impl<C, Req: Clone> Resend<Carried<Req>> for Plain<C> {
     fn try_clone(&self, request: &Carried<Req>) -> Result<Carried<Req>, NotReplayable> {
-        Ok(request.clone())
+        // Without the ledger, which whoever sends it puts in.
+        Ok(Carried::new(request.request.clone()))
     }
 
     fn resend_safe(&self, _request: &Carried<Req>, _terms: ResendTerms) -> bool {

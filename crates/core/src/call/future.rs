@@ -1,5 +1,4 @@
 use std::{
-    error::Error,
     fmt,
     future::Future,
     pin::Pin,
@@ -11,9 +10,9 @@ use tokio::time::Instant;
 
 use super::layer::Terms;
 use crate::{
-    Abandoned, BoxError, Ledger, Read,
+    Abandoned, BoxError, Read,
     error::{TimeLimit, TimedOut},
-    ledger::Owner,
+    ledger::Part,
     timer::Timer,
 };
 
@@ -26,8 +25,7 @@ pin_project! {
         #[pin]
         deadline: Timer,
         adapter: A,
-        ledger: Ledger,
-        owner: Option<Owner>,
+        ledger: Part,
         terms: Terms,
     }
 }
@@ -36,8 +34,7 @@ impl<F, A> ResponseFuture<F, A> {
     pub(super) fn new(
         inner: F,
         adapter: A,
-        ledger: Ledger,
-        owner: Option<Owner>,
+        ledger: Part,
         terms: Terms,
         deadline: Option<Instant>,
     ) -> Self {
@@ -46,7 +43,6 @@ impl<F, A> ResponseFuture<F, A> {
             deadline: Timer::new(deadline),
             adapter,
             ledger,
-            owner,
             terms,
         }
     }
@@ -78,19 +74,14 @@ where
             None => return Poll::Pending,
         };
         this.inner.set(None);
-        if let Some(owner) = this.owner.take() {
-            if this.terms.must_reach_a_leg && !owner.reached_a_leg() {
-                tracing::warn!(
-                    "no retrying layer saw the ledger of this call: does a layer in between \
-                     rebuild requests without their extensions?"
-                );
-            }
-            let view = out.as_ref().map_err(|e| &**e as &(dyn Error + 'static));
-            owner.finish(&this.adapter.read(view));
-            if let Ok(response) = &mut out {
-                this.adapter.attach(response, this.ledger);
-            }
+        let detached = this.terms.must_reach_a_leg && this.ledger.is_owner();
+        if detached && !this.ledger.reached_a_leg() {
+            tracing::warn!(
+                "no retrying layer saw the ledger of this call: does a layer in between rebuild \
+                 requests without their extensions?"
+            );
         }
+        this.ledger.finish(this.adapter, &mut out);
         Poll::Ready(out)
     }
 }
@@ -98,7 +89,7 @@ where
 impl<F, A> fmt::Debug for ResponseFuture<F, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResponseFuture")
-            .field("ledger", &self.ledger)
+            .field("ledger", &*self.ledger)
             .finish_non_exhaustive()
     }
 }

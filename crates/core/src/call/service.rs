@@ -45,8 +45,8 @@ where
     }
 
     fn call(&mut self, mut request: Req) -> Self::Future {
-        let (ledger, owner) = Ledger::enter(&self.adapter, &mut request);
-        let now = ledger.now_or_opened(owner.is_some());
+        let ledger = Ledger::enter(&self.adapter, &mut request);
+        let now = ledger.begun();
         // A deadline too far away to be a time is no deadline.
         let deadline = self.terms.deadline.and_then(|d| now.checked_add(d));
         if let Some(deadline) = deadline {
@@ -59,13 +59,6 @@ where
             });
         }
         let future = ledger.during(now, || self.inner.call(request));
-        ResponseFuture::new(
-            future,
-            self.adapter.clone(),
-            ledger,
-            owner,
-            self.terms,
-            deadline,
-        )
+        ResponseFuture::new(future, self.adapter.clone(), ledger, self.terms, deadline)
     }
 }

@@ -22,7 +22,7 @@ use super::{
 use crate::{
     BoxError, Cause, Class, Ledger, Policy, Read, Reading, Resend, clock,
     error::{TimeLimit, TimedOut},
-    ledger::{Ended, Owner},
+    ledger::{Ended, Part},
 };
 
 pin_project! {
@@ -38,8 +38,7 @@ pin_project! {
     {
         inner: S,
         engine: Arc<Engine<P, A>>,
-        ledger: Ledger,
-        owner: Option<Owner>,
+        ledger: Part,
         driver: bool,
         in_flight: bool,
         resend_safe: bool,
@@ -93,26 +92,22 @@ where
     /// Sends a request through `inner`, which must have been polled ready.
     pub fn new(mut inner: S, mut request: Req, engine: Arc<Engine<P, A>>) -> Self {
         let adapter = &engine.adapter;
-        let (mut ledger, owner) = match adapter.carrier() {
+        let mut ledger = match adapter.carrier() {
             Some(carrier) => Ledger::enter(carrier, &mut request),
-            None => {
-                let (ledger, owner) = Ledger::unattached();
-                (ledger, Some(owner))
-            }
+            None => Part::unattached(),
         };
         let driver = !ledger.is_driven();
-        let now = ledger.now_or_opened(owner.is_some());
-        let terms = if driver {
-            ledger.drive(engine.limits, now)
+        let now = ledger.begun();
+        if driver {
+            ledger.drive(engine.limits, now);
         } else {
             ledger.limit(engine.limits);
-            ledger.resend_terms()
-        };
-        let resend_safe = adapter.resend_safe(&request, terms);
+        }
+        let resend_safe = adapter.resend_safe(&request, ledger.resend_terms());
         for gate in &engine.gates {
             // Below a driver, which this layer is or has above it, there is no entry to keep: the
             // driver leaves the gate when its leg ends.
-            drop(ledger.enter_gate(gate, now));
+            drop(ledger.enter_gate(Arc::clone(gate), now));
         }
         let mut spare = Spare::Taken;
         if driver {
@@ -131,7 +126,6 @@ where
             inner,
             engine,
             ledger,
-            owner,
             driver,
             in_flight: driver,
             resend_safe,
@@ -174,14 +168,9 @@ fn cancel(ledger: &Ledger, out_since: Option<Instant>) {
     ledger.leave_gates(now);
 }
 
-/// Marks the request in place: a driver is above, and this is its attempt of that number.
 fn mark<Req, A: Resend<Req>>(adapter: &A, request: &mut Req, ledger: &Ledger, attempt: u32) {
-    let Some(carrier) = adapter.carrier() else {
-        return;
-    };
-    match carrier.ledger_mut(request) {
-        Some(handle) => ledger.mark(handle, attempt),
-        None => carrier.open(request, ledger.clone()),
+    if let Some(carrier) = adapter.carrier() {
+        ledger.mark(carrier, request, attempt);
     }
 }
 
@@ -296,7 +285,7 @@ where
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Drive")
-            .field("ledger", &self.ledger)
+            .field("ledger", &*self.ledger)
             .field("driver", &self.driver)
             .field("attempt", &self.attempt)
             .finish_non_exhaustive()

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     BoxError, Cause, Class, Ledger, Outcome, Policy, Read, Reading, Resend, ResendTerms, clock,
     gate::Ask,
-    ledger::{Ended, Owner},
+    ledger::{Ended, Part},
     metrics,
 };
 
@@ -101,26 +101,24 @@ impl<P, A> fmt::Debug for TowerPolicy<P, A> {
 
 /// One call under way.
 struct Call {
-    ledger: Ledger,
+    ledger: Part,
     grants: Grants,
     in_flight: bool,
     started: Instant,
-    _owner: Owner,
 }
 
 impl Call {
     fn open<P, A>(engine: &Engine<P, A>, sent: Instant) -> Self {
-        let (mut ledger, owner) = clock::during(sent, Ledger::unattached);
+        let mut ledger = clock::during(sent, Part::unattached);
         ledger.drive(engine.limits, sent);
         for gate in &engine.gates {
-            drop(ledger.enter_gate(gate, sent));
+            drop(ledger.enter_gate(Arc::clone(gate), sent));
         }
         Self {
             ledger,
             grants: Grants::default(),
             in_flight: true,
             started: sent,
-            _owner: owner,
         }
     }
 

@@ -1,17 +1,19 @@
 //! The handle that rides in a request.
 
 mod driver;
-mod owner;
+mod part;
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
-pub use self::owner::Owner;
+pub use self::part::Part;
 use super::{
-    leg::{Ended, LegPlan, TargetName},
-    record::{Abandoned, Shared},
+    leg::Ended,
+    plan::{LegPlan, TargetName},
+    record::Abandoned,
     report::Report,
+    shared::Shared,
 };
 use crate::{
     Carry, Cause, Class, Limits, NotReplayable, Reading, ResendTerms, Verdict, clock,
@@ -28,15 +30,13 @@ use crate::{
 pub struct Ledger {
     shared: Arc<Shared>,
     place: Place,
-    /// The plan of the leg below a failover.
-    plan: Option<Arc<LegPlan>>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Place {
     /// Taken up by a layer. A handle that is not is an offer of the caller's.
     adopted: bool,
-    leg: Option<usize>,
+    leg: Option<u32>,
     attempt: u32,
     driven: bool,
 }
@@ -63,29 +63,31 @@ impl Ledger {
         Self {
             shared: Arc::new(Shared::new(clock::now(), false)),
             place: Place::OFFERED,
-            plan: None,
         }
     }
 
-    fn opened() -> Self {
+    fn opened(now: Instant) -> Self {
         Self {
-            shared: Arc::new(Shared::new(clock::now(), true)),
+            shared: Arc::new(Shared::new(now, true)),
             place: Place {
                 adopted: true,
                 ..Place::OFFERED
             },
-            plan: None,
         }
     }
 
     /// What happened so far.
     pub fn report(&self) -> Report {
-        Report::of(&self.shared.lock())
+        Report::of(&self.shared.lock(), &self.shared.plans)
     }
 
     /// The target that the request is going to, below a failover.
     pub fn target(&self) -> Option<&TargetName> {
-        self.plan.as_ref().map(|plan| &plan.target)
+        self.plan().map(|plan| &plan.target)
+    }
+
+    fn plan(&self) -> Option<&Arc<LegPlan>> {
+        self.shared.plans.of(self.place.leg?)
     }
 
     /// Which attempt of its leg this is, from 1; 0 above the driver.
@@ -99,19 +101,22 @@ impl Ledger {
     pub fn for_caller(&self) -> Self {
         Self {
             shared: Arc::clone(&self.shared),
-            place: Place::OFFERED,
-            plan: self.plan.clone(),
+            // Of its place only what names the target.
+            place: Place {
+                leg: self.place.leg,
+                ..Place::OFFERED
+            },
         }
     }
 
     // -- for layers ---------------------------------------------------------------------------
 
-    /// The ledger of a request. Where there is none, or one that served another call, opens one;
-    /// whoever opened it gets the [`Owner`].
-    pub fn enter<Req>(carrier: &dyn Carry<Req>, request: &mut Req) -> (Self, Option<Owner>) {
+    /// A layer's part in the call of a request. Where there is no ledger, or one that served
+    /// another call, this opens one, and the call ends with the layer.
+    pub fn enter<Req>(carrier: &dyn Carry<Req>, request: &mut Req) -> Part {
         if let Some(found) = carrier.ledger_mut(request) {
             if found.place.adopted {
-                return (found.clone(), None);
+                return Part::guest(found.clone());
             }
             let mut record = found.shared.lock();
             if !std::mem::replace(&mut record.adopted, true) {
@@ -119,36 +124,23 @@ impl Ledger {
                 record.opened = now;
                 record.seen = now;
                 drop(record);
-                found.place.adopted = true;
-                let ledger = found.clone();
-                return (ledger.clone(), Some(Owner::new(ledger)));
+                found.place = Place {
+                    adopted: true,
+                    ..Place::OFFERED
+                };
+                return Part::owner(found.clone(), now);
             }
             drop(record);
             tracing::warn!("a ledger was used for a second call; a fresh one was opened");
         }
-        let ledger = Self::opened();
-        carrier.open(request, ledger.clone());
-        (ledger.clone(), Some(Owner::new(ledger)))
-    }
-
-    /// Opens a ledger that rides in no request.
-    pub(crate) fn unattached() -> (Self, Owner) {
-        let ledger = Self::opened();
-        (ledger.clone(), Owner::new(ledger))
+        let part = Part::unattached();
+        carrier.open(request, Self::clone(&part));
+        part
     }
 
     /// The time: of the running chain of `call`s if there is one, else read from the clock.
     pub fn now(&self) -> Instant {
         clock::now()
-    }
-
-    /// [`now`](Self::now), or the time of opening where this call was opened just now.
-    pub(crate) fn now_or_opened(&self, just_opened: bool) -> Instant {
-        if just_opened {
-            self.opened_at()
-        } else {
-            self.now()
-        }
     }
 
     /// Runs `call` with `now` as the time of the chain that it starts.
@@ -180,7 +172,7 @@ impl Ledger {
         }
         let mut record = self.shared.lock();
         let slot = match self.place.leg {
-            Some(leg) => record.legs.get_mut(leg).map(|leg| &mut leg.deadline),
+            Some(leg) => record.leg_mut(leg).map(|leg| &mut leg.deadline),
             None => Some(&mut record.deadline),
         };
         if let Some(slot) = slot {
@@ -192,7 +184,7 @@ impl Ledger {
     /// call set, else the default.
     pub fn longest_wait(&self) -> Duration {
         let record = self.shared.lock();
-        let leg = self.place.leg.and_then(|leg| record.legs.get(leg));
+        let leg = self.place.leg.and_then(|leg| record.leg(leg));
         let own = leg.map_or(record.scope.limits, |leg| {
             leg.scope.limits.merge(record.scope.limits)
         });
@@ -205,7 +197,7 @@ impl Ledger {
     pub fn limit(&self, limits: Limits) {
         let mut record = self.shared.lock();
         let scope = match self.place.leg {
-            Some(leg) => record.legs.get_mut(leg).map(|leg| &mut leg.scope),
+            Some(leg) => record.leg_mut(leg).map(|leg| &mut leg.scope),
             None => Some(&mut record.scope),
         };
         if let Some(scope) = scope {
@@ -221,8 +213,8 @@ impl Ledger {
         let of_target = self
             .place
             .leg
-            .and_then(|leg| record.legs.get_mut(leg))
-            .filter(|leg| leg.plan.is_some());
+            .and_then(|leg| record.leg_mut(leg))
+            .filter(|leg| leg.named);
         let scope = match of_target {
             Some(leg) => {
                 // A failover below opens further legs, which know nothing of this one's own.
@@ -239,18 +231,18 @@ impl Ledger {
     ///
     /// Dropping the [`Entry`] leaves it. Below a driver there is none to keep: a layer there ends
     /// with each attempt, so the driver leaves the gate when its leg ends.
-    pub fn enter_gate(&self, gate: &Arc<dyn Gate>, now: Instant) -> Option<Entry> {
+    pub fn enter_gate(&self, gate: Arc<dyn Gate>, now: Instant) -> Option<Entry> {
         let driven = self.place.driven;
-        if !self.shared.add_gate(self.place.leg, driven, gate) {
+        if !self.shared.add_gate(self.place.leg, driven, &gate) {
             return None;
         }
         gate.enter(now);
         if !driven {
-            return Some(Entry::entered(Arc::clone(gate)));
+            return Some(Entry::entered(gate));
         }
         // After it was entered, or the driver could leave it before.
         let leg = self.place.leg;
-        if !leg.is_some_and(|leg| self.shared.add_guest(leg, gate)) {
+        if !leg.is_some_and(|leg| self.shared.add_guest(leg, &gate)) {
             gate.leave(now);
         }
         None
@@ -263,7 +255,7 @@ impl Ledger {
             return;
         }
         let mut record = self.shared.lock();
-        if let Some(leg) = self.place.leg.and_then(|leg| record.legs.get_mut(leg)) {
+        if let Some(leg) = self.place.leg.and_then(|leg| record.leg_mut(leg)) {
             leg.advice = Some(match leg.advice {
                 Some(before) => before.merge(verdict),
                 None => verdict,
@@ -276,7 +268,7 @@ impl Ledger {
     pub fn abandon(&self, why: Abandoned) {
         let mut record = self.shared.lock();
         let mark = match self.place.leg {
-            Some(leg) => match record.legs.get_mut(leg) {
+            Some(leg) => match record.leg_mut(leg) {
                 Some(leg) => &mut leg.abandoned,
                 None => return,
             },
@@ -290,7 +282,7 @@ impl Ledger {
         let record = self.shared.lock();
         self.place
             .leg
-            .and_then(|leg| record.legs.get(leg)?.abandoned)
+            .and_then(|leg| record.leg(leg)?.abandoned)
             .or(record.abandoned)
     }
 
@@ -299,8 +291,7 @@ impl Ledger {
     /// The attempt of a driver above is then no attempt of its own.
     #[must_use]
     pub fn open_leg(&self, plan: impl Into<Arc<LegPlan>>, now: Instant) -> Self {
-        let plan = plan.into();
-        let leg = self.shared.open_leg(Arc::clone(&plan), self.place.leg, now);
+        let leg = self.shared.open_leg(plan.into(), self.place.leg, now);
         Self {
             shared: Arc::clone(&self.shared),
             place: Place {
@@ -309,18 +300,39 @@ impl Ledger {
                 attempt: 0,
                 driven: false,
             },
-            plan: Some(plan),
+        }
+    }
+
+    /// Sends a request down with this handle, in the place of any other.
+    pub fn send_in<Req>(&self, carrier: &dyn Carry<Req>, request: &mut Req) {
+        self.put(self.place, carrier, request);
+    }
+
+    fn put<Req>(&self, place: Place, carrier: &dyn Carry<Req>, request: &mut Req) {
+        match carrier.ledger_mut(request) {
+            // The usual case, without counting references up and down.
+            Some(handle) if Arc::ptr_eq(&self.shared, &handle.shared) => handle.place = place,
+            _ => {
+                let shared = Arc::clone(&self.shared);
+                carrier.open(request, Self { shared, place });
+            }
         }
     }
 
     /// Enters the outcome of a leg that no driver recorded: one attempt, from the opening of the
-    /// leg to now. Nothing where a driver did.
+    /// leg to now. Nothing where a driver did. A success is what the caller gets, as if
+    /// [`serve`](Self::serve) had said so.
     pub fn end_leg(&self, reading: &Reading) {
         let Some(leg) = self.place.leg else { return };
-        let (start, driven) = match self.shared.lock().legs.get(leg) {
+        let mut record = self.shared.lock();
+        let (start, driven) = match record.leg(leg) {
             Some(slot) => (slot.opened, slot.last_class.is_some()),
             None => return,
         };
+        if reading.class() == Class::Success {
+            record.served = Some(leg);
+        }
+        drop(record);
         if driven {
             return;
         }
@@ -354,7 +366,7 @@ impl Ledger {
     /// Why the driver of this leg did not send again; `None` if there was none or nobody wanted to.
     pub fn cause(&self) -> Option<Cause> {
         let record = self.shared.lock();
-        self.place.leg.and_then(|leg| record.legs.get(leg)?.cause)
+        self.place.leg.and_then(|leg| record.leg(leg)?.cause)
     }
 
     /// The caller gets the outcome of this leg.
@@ -382,7 +394,7 @@ impl Ledger {
     /// Whether something was really sent on this leg, or on the legs below it.
     pub fn was_sent(&self) -> bool {
         let record = self.shared.lock();
-        let leg = self.place.leg.and_then(|leg| record.legs.get(leg));
+        let leg = self.place.leg.and_then(|leg| record.leg(leg));
         leg.is_some_and(|leg| leg.total.sends > 0)
     }
 
@@ -390,7 +402,7 @@ impl Ledger {
     /// processed; not only what was sent last.
     pub fn is_in_doubt(&self) -> bool {
         let record = self.shared.lock();
-        let leg = self.place.leg.and_then(|leg| record.legs.get(leg));
+        let leg = self.place.leg.and_then(|leg| record.leg(leg));
         leg.is_some_and(|leg| leg.in_doubt)
     }
 
@@ -413,7 +425,7 @@ impl Ledger {
 
     /// What the target of this leg allows to be sent again.
     pub fn resend_terms(&self) -> ResendTerms {
-        self.shared.lock().terms(self.place.leg)
+        self.plan().map(|plan| plan.terms).unwrap_or_default()
     }
 }
 

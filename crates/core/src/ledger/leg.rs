@@ -1,98 +1,12 @@
 //! One leg: all attempts of one call on one target.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use smallvec::SmallVec;
 use tokio::time::Instant;
 
-use super::record::Abandoned;
-use crate::{Cause, Class, Limits, Reading, ResendTerms, Verdict, gate::Gate};
-
-/// The name of a target. Cheap to clone.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TargetName(Arc<str>);
-
-impl TargetName {
-    /// The name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    #[cfg(feature = "metrics")]
-    pub(crate) fn shared(&self) -> Arc<str> {
-        Arc::clone(&self.0)
-    }
-}
-
-impl<T: Into<Arc<str>>> From<T> for TargetName {
-    fn from(name: T) -> Self {
-        Self(name.into())
-    }
-}
-
-impl fmt::Debug for TargetName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.0, f)
-    }
-}
-
-impl fmt::Display for TargetName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// The targets of a call, as a leg sees them: whether one that was not tried could serve now.
-pub trait Onward: Send + Sync + 'static {
-    /// Whether a target after number `tried` is usable.
-    fn usable_after(&self, tried: usize) -> bool;
-}
-
-/// What a leg is opened with.
-#[derive(Clone)]
-#[non_exhaustive]
-pub struct LegPlan {
-    /// The target's name.
-    pub target: TargetName,
-    /// The model that the target serves, for the record.
-    pub model: Option<Arc<str>>,
-    /// The targets of the call, and which of them this leg is on.
-    pub onward: Option<(Arc<dyn Onward>, usize)>,
-    /// The longest wait here while another target is usable; equal passes.
-    pub patience: Duration,
-    /// Sends here while another target is usable, the first included.
-    pub sends_while_others: u32,
-    /// What the target allows to be sent again.
-    pub terms: ResendTerms,
-}
-
-impl LegPlan {
-    /// The longest wait while another target is usable, where nothing else is set.
-    pub const PATIENCE: Duration = Duration::from_secs(2);
-    /// Sends while another target is usable, where nothing else is set.
-    pub const SENDS_WHILE_OTHERS: u32 = 2;
-
-    /// A leg on the only target.
-    pub fn new(target: TargetName) -> Self {
-        Self {
-            target,
-            model: None,
-            onward: None,
-            patience: Self::PATIENCE,
-            sends_while_others: Self::SENDS_WHILE_OTHERS,
-            terms: ResendTerms::default(),
-        }
-    }
-}
-
-impl fmt::Debug for LegPlan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LegPlan")
-            .field("target", &self.target)
-            .field("patience", &self.patience)
-            .finish_non_exhaustive()
-    }
-}
+use super::{record::Abandoned, shared::Guests};
+use crate::{Cause, Class, Limits, Reading, Verdict, gate::Gate};
 
 /// Limits and gates of one leg or of the whole call.
 #[derive(Default)]
@@ -180,14 +94,15 @@ pub(crate) fn asks_for_wait(reading: &Reading) -> bool {
 
 /// The slot of one leg.
 pub(super) struct Leg {
-    pub(super) plan: Option<Arc<LegPlan>>,
+    /// It was opened on a target: [`Plans`](super::plan::Plans) has its plan.
+    pub(super) named: bool,
     /// The leg whose driver is above the failover that opened this one.
-    pub(super) parent: Option<usize>,
+    pub(super) parent: Option<u32>,
     pub(super) opened: Instant,
     pub(super) deadline: Option<Instant>,
     pub(super) scope: Scope,
     /// Gates that layers below the driver entered: the driver leaves them.
-    pub(super) guests: SmallVec<[Arc<dyn Gate>; 1]>,
+    pub(super) guests: Guests,
     /// The driver has left: nobody would leave a gate that is entered now.
     pub(super) over: bool,
     pub(super) counts: Counts,
@@ -205,9 +120,9 @@ pub(super) struct Leg {
 }
 
 impl Leg {
-    pub(super) fn new(plan: Option<Arc<LegPlan>>, parent: Option<usize>, opened: Instant) -> Self {
+    pub(super) fn new(named: bool, parent: Option<u32>, opened: Instant) -> Self {
         Self {
-            plan,
+            named,
             parent,
             opened,
             deadline: None,
@@ -227,8 +142,10 @@ impl Leg {
         }
     }
 
-    pub(super) fn target(&self) -> Option<&TargetName> {
-        self.plan.as_ref().map(|plan| &plan.target)
+    /// Its driver leaves, and must leave these gates.
+    pub(super) fn end(&mut self) -> Guests {
+        self.over = true;
+        std::mem::take(&mut self.guests)
     }
 }
 

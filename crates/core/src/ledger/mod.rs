@@ -20,16 +20,19 @@
 
 mod handle;
 mod leg;
+mod plan;
 mod record;
 mod report;
+mod shared;
+mod situation;
 
 pub use self::{
-    handle::{Ledger, Owner},
-    leg::{LegPlan, Onward, TargetName},
+    handle::{Ledger, Part},
+    plan::{LegPlan, Onward, TargetName},
     record::Abandoned,
     report::{Attempt, Fallback, Report},
 };
 pub(crate) use self::{
     leg::{Ended, Total},
-    record::Situation,
+    situation::Situation,
 };

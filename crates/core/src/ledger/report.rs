@@ -2,7 +2,10 @@
 
 use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
-use super::{leg::TargetName, record::Record};
+use super::{
+    plan::{Plans, TargetName},
+    record::Record,
+};
 use crate::{Cause, Class, NotReplayable};
 
 /// What happened to one call. Made on demand by [`Ledger::report`](crate::Ledger::report); of a
@@ -46,14 +49,14 @@ impl Report {
         self.first_content.map(millis)
     }
 
-    pub(super) fn of(record: &Record) -> Self {
+    pub(super) fn of(record: &Record, plans: &Plans) -> Self {
         let end = record.finished.unwrap_or(record.seen);
         let mut attempts: Vec<Attempt> = record
             .attempts
             .iter()
             .map(|a| (a, a.story.as_deref()))
             .map(|(a, story)| Attempt {
-                target: record.legs.get(a.leg).and_then(|l| l.target().cloned()),
+                target: plans.of(a.leg).map(|plan| plan.target.clone()),
                 start: a.start.saturating_duration_since(record.opened),
                 elapsed: a.elapsed,
                 class: a.class,
@@ -65,8 +68,7 @@ impl Report {
             })
             .collect();
         attempts.sort_by_key(|a| a.start);
-        let served = record.served.and_then(|leg| record.legs.get(leg));
-        let plan = served.and_then(|leg| leg.plan.as_ref());
+        let plan = record.served.and_then(|leg| plans.of(leg));
         Self {
             target: plan.map(|p| p.target.clone()),
             model: plan.and_then(|p| p.model.clone()),
@@ -76,23 +78,21 @@ impl Report {
                 .map(|at| at.saturating_duration_since(record.opened)),
             attempts,
             waited: record.waited,
-            fallback_reason: record.fallback(),
+            fallback_reason: fallback(record, plans),
         }
     }
 }
 
-impl Record {
-    /// The first leg on a named target that another one followed.
-    fn fallback(&self) -> Option<Fallback> {
-        let mut named = self.legs.iter().filter(|leg| leg.plan.is_some());
-        let first = named.next()?;
-        named.next()?;
-        Some(Fallback {
-            target: first.target()?.clone(),
-            class: first.last_class?,
-            cause: first.cause,
-        })
-    }
+/// The first leg on a named target that another one followed.
+fn fallback(record: &Record, plans: &Plans) -> Option<Fallback> {
+    let mut legs = (0..).zip(&record.legs).filter(|(_, leg)| leg.named);
+    let (number, first) = legs.next()?;
+    legs.next()?;
+    Some(Fallback {
+        target: plans.of(number)?.target.clone(),
+        class: first.last_class?,
+        cause: first.cause,
+    })
 }
 
 /// One attempt of a call.

@@ -32,14 +32,14 @@ where
     }
 
     fn call(&mut self, mut request: Carried<u64>) -> Self::Future {
-        let (ledger, owner) = Ledger::enter(&plain(), &mut request);
+        let mut ledger = Ledger::enter(&plain(), &mut request);
         let targets = self.targets.clone();
         Box::pin(async move {
             let mut last = Ok(0);
+            let adapter: Plain<Classify> = plain();
             for (plan, service) in targets {
                 let mut copy = request.clone();
                 let leg = ledger.open_leg(plan, ledger.now());
-                let adapter: Plain<Classify> = plain();
                 adapter.open(&mut copy, leg.clone());
                 last = call(&service, copy).await;
                 let view = last.as_ref().map_err(|e: &BoxError| &**e as _);
@@ -49,9 +49,7 @@ where
                     break;
                 }
             }
-            if let Some(owner) = owner {
-                owner.finish(&Class::Success.into());
-            }
+            ledger.finish(&adapter, &mut last);
             last
         })
     }
@@ -180,11 +178,11 @@ where
     }
 
     fn call(&mut self, mut request: Carried<u64>) -> Self::Future {
-        let (ledger, owner) = Ledger::enter(&plain(), &mut request);
-        let entry = ledger.enter_gate(&self.gate.as_gate(), ledger.now());
+        let ledger = Ledger::enter(&plain(), &mut request);
+        let entry = ledger.enter_gate(self.gate.as_gate(), ledger.now());
         let call = self.inner.call(request);
         Box::pin(async move {
-            let _open = (entry, owner);
+            let _open = (entry, ledger);
             call.await
         })
     }

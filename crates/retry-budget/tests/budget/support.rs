@@ -93,10 +93,9 @@ where
     }
 
     fn call(&mut self, mut request: Request) -> Self::Future {
-        let (ledger, owner) = Ledger::enter(&adapter(), &mut request);
+        let ledger = Ledger::enter(&adapter(), &mut request);
         let targets = self.0.clone();
         Box::pin(async move {
-            let _owner = owner;
             let mut out = Err("no target".into());
             for (name, mut service) in targets {
                 let leg = ledger.open_leg(LegPlan::new(name.into()), clock::now());

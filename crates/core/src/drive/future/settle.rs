@@ -219,13 +219,11 @@ where
         reading: &Reading,
         now: Instant,
     ) -> Result<S::Response, BoxError> {
-        self.ledger.leave_gates(now);
-        if let Some(owner) = self.owner.take() {
-            owner.finish(reading);
-            if let Ok(response) = &mut out {
-                self.engine.adapter.attach(response, self.ledger);
-            }
+        // A success has ended it already.
+        if reading.class() != Class::Success {
+            self.ledger.leave_gates(now);
         }
+        self.ledger.finish(&self.engine.adapter, &mut out);
         out
     }
 

@@ -5,11 +5,11 @@ use std::{sync::Arc, time::Duration};
 use smallvec::SmallVec;
 use tokio::time::Instant;
 
-use super::Ledger;
+use super::{Ledger, Place};
 use crate::{
-    Class, Limits, Reading, ResendTerms,
+    Carry, Limits, Reading,
     gate::Gate,
-    ledger::{leg::Ended, record::Situation},
+    ledger::{leg::Ended, situation::Situation},
     metrics,
 };
 
@@ -19,42 +19,39 @@ impl Ledger {
     }
 
     /// Takes part as the driver, on a leg of its own where there is none.
-    pub(crate) fn drive(&mut self, limits: Limits, now: Instant) -> ResendTerms {
+    pub(crate) fn drive(&mut self, limits: Limits, now: Instant) {
         self.place.driven = true;
-        let (leg, terms) = self.shared.drive(self.place.leg, limits, now);
-        self.place.leg = Some(leg);
-        terms
+        self.place.leg = Some(self.shared.drive(self.place.leg, limits, now));
     }
 
-    /// Puts the handle of a request, which is of this call, in this place: attempt number so and
-    /// so below a driver.
-    pub(crate) fn mark(&self, handle: &mut Self, attempt: u32) {
-        if Arc::ptr_eq(&self.shared, &handle.shared) {
-            // The usual case, without counting references up and down.
-            handle.place = self.place;
-        } else {
-            handle.clone_from(self);
-        }
-        handle.place.attempt = attempt;
+    /// Marks the request in place: a driver is above, and this is its attempt of that number.
+    pub(crate) fn mark<Req>(&self, carrier: &dyn Carry<Req>, request: &mut Req, attempt: u32) {
+        let place = Place {
+            attempt,
+            ..self.place
+        };
+        self.put(place, carrier, request);
     }
 
-    /// Enters an outcome, tells the gates, and gives the situation after it; none after a success.
-    pub(crate) fn end_attempt(&self, ended: Ended<'_>) -> Option<Situation> {
+    /// Enters an outcome, tells the gates, and gives the situation after it. None after a success:
+    /// nothing is left to decide, so that ends the leg too.
+    pub(crate) fn end_attempt(&self, ended: Ended<'_>) -> Option<Box<Situation>> {
         let leg = self.place.leg?;
-        let (told, situation) = self.shared.end_attempt(leg, ended);
-        if told.counted {
-            metrics::attempt(self.target(), ended.reading.class());
+        let after = self.shared.end_attempt(leg, ended);
+        let class = ended.reading.class();
+        if after.counted {
+            metrics::attempt(self.target(), class);
         }
-        if told.gated && ended.reading.class() != Class::Refused {
-            let class = ended.reading.class();
-            for (gate, first) in self.shared.tell_gates(leg) {
-                if first {
-                    gate.first_end(class, ended.end);
-                }
-                gate.attempt_end(class, ended.end);
+        for (gate, first) in after.tell {
+            if first {
+                gate.first_end(class, ended.end);
             }
+            gate.attempt_end(class, ended.end);
         }
-        situation
+        for gate in after.leave {
+            gate.leave(ended.end);
+        }
+        after.situation
     }
 
     /// The driver's leg is over: leaves the gates that layers below it entered.
