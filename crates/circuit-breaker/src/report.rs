@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use tower_spillway_core::Refusal;
+use tower_spillway_core::{Refusal, clock};
 
 use crate::{breaker::Breaker, event::Event, state::State};
 
 pub(crate) fn change(breaker: &Breaker, event: &Event) {
     let target = breaker.shown_name();
     let reason = event.reason.map(|reason| reason.as_str());
-    let open = event.open_for.map(millis);
+    let open = event.open_for.map(clock::millis);
     macro_rules! say {
         ($level:ident, $text:literal) => {
             tracing::$level!(
@@ -48,7 +48,7 @@ pub(crate) fn refusal(
         spillway.target = breaker.shown_name(),
         spillway.refusal = refusal.as_str(),
         spillway.reason = reason,
-        spillway.retry_in_ms = wait.map(millis),
+        spillway.retry_in_ms = wait.map(clock::millis),
         "call refused"
     );
     #[cfg(feature = "metrics")]
@@ -72,8 +72,4 @@ pub(crate) fn probe(breaker: &Breaker, good: bool) {
 pub(crate) fn state(breaker: &Breaker, state: State) {
     #[cfg(feature = "metrics")]
     crate::figures::state(breaker, state);
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,6 +1,11 @@
 //! The two clocks: tokio's for every delay, and wall time for dates that a server sends.
 
-use std::{cell::Cell, fmt, sync::Arc, time::SystemTime};
+use std::{
+    cell::Cell,
+    fmt,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use tokio::time::Instant;
 
@@ -15,6 +20,7 @@ thread_local! {
 
 /// The time of the running chain of `call`s, if there is one, else read from tokio's clock. The
 /// one place that reads it, so that reads can be counted.
+#[inline]
 pub fn now() -> Instant {
     if let Some(moment) = MOMENT.get() {
         return moment;
@@ -26,6 +32,7 @@ pub fn now() -> Instant {
 
 /// Runs `call` with `now` as the time of the chain that it starts, so that the layers of a stack
 /// read the clock once between them.
+#[inline]
 pub(crate) fn during<T>(now: Instant, call: impl FnOnce() -> T) -> T {
     struct Unset(Option<Instant>);
     impl Drop for Unset {
@@ -39,6 +46,7 @@ pub(crate) fn during<T>(now: Instant, call: impl FnOnce() -> T) -> T {
 
 /// The time at which a call ended, for the layer that sees it end first. The layers around it hear
 /// of the end in the same poll and need not read the clock again.
+#[inline]
 pub fn ended() -> Instant {
     let now = now();
     ENDED.set(Some(now));
@@ -46,11 +54,24 @@ pub fn ended() -> Instant {
 }
 
 /// Polls what is below, and says when it ended if a layer there knows ([`ended`]).
+#[inline]
 pub(crate) fn ending<T>(poll: impl FnOnce() -> T) -> (T, Option<Instant>) {
     // An end that nobody asked for must not be taken for that of another call.
     ENDED.set(None);
     let out = poll();
     (out, ENDED.get())
+}
+
+/// So long after a time. Where that is too far away to be a time, some thirty years: far beyond any
+/// process.
+pub fn after(time: Instant, wait: Duration) -> Instant {
+    const FAR: Duration = Duration::from_secs(86_400 * 365 * 30);
+    time.checked_add(wait).unwrap_or_else(|| time + FAR)
+}
+
+/// Whole milliseconds, for a log or a report.
+pub fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Where wall time comes from. Only dates that a server sends need it, and only where the response
@@ -92,7 +113,7 @@ impl fmt::Debug for Wall {
 
 #[cfg(test)]
 mod tests {
-    use std::{thread, time::Duration};
+    use std::thread;
 
     use super::*;
 
@@ -122,6 +143,15 @@ mod tests {
         assert_eq!((Some(inner.0), inner.1), (seen, seen));
         ended();
         assert_eq!(ending(|| ()).1, None);
+    }
+
+    #[test]
+    fn no_wait_is_too_long_to_be_added() {
+        let now = now();
+        let second = Duration::from_secs(1);
+        assert_eq!(after(now, second), now + second);
+        assert!(after(now, Duration::MAX) > now);
+        assert_eq!(millis(Duration::MAX), u64::MAX);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tower_spillway_core::{
-    Chance, History, Outcome, Policy, Verdict,
+    Chance, History, Outcome, Policy, Verdict, clock,
     hint::{self, Hint},
 };
 
@@ -44,7 +44,7 @@ impl RetryAfter {
         match self.jitter {
             hint::Jitter::None => Duration::ZERO,
             _ => {
-                let most = u64::try_from(most.as_millis()).unwrap_or(u64::MAX);
+                let most = clock::millis(most);
                 Duration::from_millis(self.chance.up_to(most))
             }
         }

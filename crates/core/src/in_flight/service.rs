@@ -76,11 +76,7 @@ impl<S, A, To> InFlight<S, A, To> {
         if let Some(permit) = permits.try_acquire() {
             return Admitted::calling(self.inner.call(request), permit);
         }
-        let now = clock::now();
-        // A limit too far away to be a time: some thirty years.
-        let by = now
-            .checked_add(settings.ready_within)
-            .unwrap_or_else(|| now + Duration::from_secs(86_400 * 365 * 30));
+        let by = clock::after(clock::now(), settings.ready_within);
         let by = ledger.and_then(Ledger::deadline).map_or(by, |d| d.min(by));
         // The instance that was polled ready has reserved what it needs below; while the call waits
         // here nothing is to be kept from others. A fresh one becomes ready with the permit in hand.

@@ -6,7 +6,7 @@ use super::{
     plan::{Plans, TargetName},
     record::Record,
 };
-use crate::{Cause, Class, NotReplayable};
+use crate::{Cause, Class, NotReplayable, clock};
 
 /// What happened to one call. Made on demand by [`Ledger::report`](crate::Ledger::report); of a
 /// call still running it tells so far.
@@ -41,12 +41,12 @@ impl Report {
 
     /// The latency in whole milliseconds.
     pub fn latency_ms(&self) -> u64 {
-        millis(self.latency)
+        clock::millis(self.latency)
     }
 
     /// The time to the first content in whole milliseconds.
     pub fn first_content_ms(&self) -> Option<u64> {
-        self.first_content.map(millis)
+        self.first_content.map(clock::millis)
     }
 
     pub(super) fn of(record: &Record, plans: &Plans) -> Self {
@@ -140,8 +140,4 @@ impl fmt::Display for Fallback {
             _ => Ok(()),
         }
     }
-}
-
-fn millis(d: Duration) -> u64 {
-    u64::try_from(d.as_millis()).unwrap_or(u64::MAX)
 }

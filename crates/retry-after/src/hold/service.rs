@@ -9,14 +9,14 @@ use std::{
 
 use tower_service::Service;
 use tower_spillway_core::{
-    BoxError, Carry, Cause, Http, Ledger, Read, Refusal, Refused, Verdict, keyed::Home,
+    BoxError, Carry, Cause, Http, Ledger, Read, Refusal, Refused, Verdict, clock, keyed::Home,
 };
 
 use super::{
     cell::Hold,
     future::{HeldFuture, Place},
     key::{ByTarget, HoldKey, KeyOf},
-    shared::{SharedHold, Slot, millis},
+    shared::{SharedHold, Slot},
 };
 use crate::{RetryAfter, metrics, policy::LEAST};
 
@@ -97,7 +97,7 @@ impl<A, K, X> Settings<A, K, X> {
         tracing::debug!(
             spillway.target = slot.target(),
             spillway.refusal = Refusal::Held.as_str(),
-            spillway.retry_in_ms = millis(left),
+            spillway.retry_in_ms = clock::millis(left),
             "call refused"
         );
         Refused::new(Refusal::Held).retry_in(Some(left)).into()

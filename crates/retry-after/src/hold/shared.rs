@@ -107,7 +107,7 @@ impl<K> SharedHold<K> {
         // The most that jitter would add to this wait: who is held is spread over that too, also
         // who comes when little of the wait is left.
         let most = hint::wait(wait, &Jitter::Additive, &Chance::fixed(u64::MAX));
-        let spread = millis(most.saturating_sub(wait));
+        let spread = clock::millis(most.saturating_sub(wait));
         let change = slot
             .cell()
             .hold(self.micros(clock::now()), micros_up(wait), spread);
@@ -119,8 +119,8 @@ impl<K> SharedHold<K> {
                 metrics::hold(slot.target(), "began");
                 tracing::warn!(
                     spillway.target = slot.target(),
-                    spillway.asked_ms = millis(asked),
-                    spillway.hold_ms = millis(wait),
+                    spillway.asked_ms = clock::millis(asked),
+                    spillway.hold_ms = clock::millis(wait),
                     "everybody is held"
                 );
             }
@@ -128,8 +128,8 @@ impl<K> SharedHold<K> {
                 metrics::hold(slot.target(), "extended");
                 tracing::debug!(
                     spillway.target = slot.target(),
-                    spillway.asked_ms = millis(asked),
-                    spillway.hold_ms = millis(wait),
+                    spillway.asked_ms = clock::millis(asked),
+                    spillway.hold_ms = clock::millis(wait),
                     "hold extended"
                 );
             }
@@ -192,10 +192,6 @@ impl<K: Eq + Hash + Clone + 'static> SharedHold<K> {
 /// Rounded up: a hold must not end before what was asked.
 fn micros_up(wait: Duration) -> Micros {
     u64::try_from(wait.as_nanos().div_ceil(1000)).unwrap_or(u64::MAX)
-}
-
-pub(crate) fn millis(wait: Duration) -> u64 {
-    u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl<K> Clone for SharedHold<K> {
