@@ -2,7 +2,7 @@
 //!
 //! - Closed, admitted: one load of the word.
 //! - Closed, a success that is fast for every rule: a few loads, and a count of its own for each
-//!   span of the rules, spread over lanes.
+//!   span of the rules, spread over lanes. The clock is asked only where a rule looks back on a time.
 //! - Open, refused: three loads.
 
 mod lanes;
@@ -84,12 +84,30 @@ impl Cell {
     }
 
     /// Admits a call or not. `now` is asked for only where the answer depends on it.
+    #[inline]
     pub(crate) fn acquire(
         &self,
         now: impl FnOnce() -> Nanos,
         chance: &Chance,
     ) -> Result<Ticket, Denied> {
         let seen = self.word.load(Ordering::Acquire);
+        let (word, generation) = decode(seen);
+        if word == Word::Closed {
+            return Ok(Ticket {
+                generation,
+                probe: None,
+            });
+        }
+        self.acquire_of(seen, now, chance)
+    }
+
+    /// The same where it is not plainly closed.
+    fn acquire_of(
+        &self,
+        seen: u64,
+        now: impl FnOnce() -> Nanos,
+        chance: &Chance,
+    ) -> Result<Ticket, Denied> {
         let (word, generation) = decode(seen);
         let plain = Ticket {
             generation,
@@ -123,8 +141,16 @@ impl Cell {
     }
 
     /// Whether a call would be refused whoever asks. Changes nothing.
+    #[inline]
     pub(crate) fn refuses(&self, now: impl FnOnce() -> Nanos) -> Option<Denied> {
         let (word, _) = decode(self.word.load(Ordering::Acquire));
+        if word == Word::Closed {
+            return None;
+        }
+        self.refuses_as(word, now)
+    }
+
+    fn refuses_as(&self, word: Word, now: impl FnOnce() -> Nanos) -> Option<Denied> {
         let denied = match word {
             Word::ForcedOpen => Some(Denied::FORCED),
             Word::Open(_) => self.still_open(now()),
@@ -139,6 +165,7 @@ impl Cell {
     }
 
     /// Hears how a call ended that took `elapsed` nanoseconds.
+    #[inline]
     pub(crate) fn settle(
         &self,
         ticket: Ticket,
@@ -185,10 +212,13 @@ impl Cell {
         if !self.is_still(seen) {
             return false;
         }
-        let now = now();
         for span in 0..self.rules.spans.len() {
-            let epoch = base.saturating_add(self.rules.epoch(span, since, now));
-            self.lanes.add(span, epoch);
+            let age = if self.rules.is_endless(span) {
+                0
+            } else {
+                self.rules.epoch(span, since, now())
+            };
+            self.lanes.add(span, base.saturating_add(age));
         }
         if self.rules.brownout.is_some() {
             self.lanes.add_time(place(elapsed));
@@ -267,12 +297,17 @@ impl Cell {
 
     /// Hands what happened to `hear`, in order, with no lock held. If another thread is at it, that
     /// one hands over this too; so what `hear` itself does to the breaker is heard after it.
-    pub(crate) fn deliver(&self, mut hear: impl FnMut(&Transition)) {
+    #[inline]
+    pub(crate) fn deliver(&self, hear: impl FnMut(&Transition)) {
         // A thread sees what it stored itself, so what it caused is said before it returns, or by
         // the thread that is at it.
-        if !self.unsaid.load(Ordering::Relaxed) {
-            return;
+        if self.unsaid.load(Ordering::Relaxed) {
+            self.hand_over(hear);
         }
+    }
+
+    #[cold]
+    fn hand_over(&self, mut hear: impl FnMut(&Transition)) {
         let Some(mut next) = self.lock().outbox.begin() else {
             return;
         };

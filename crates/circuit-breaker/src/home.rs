@@ -17,10 +17,12 @@ use crate::{
     sync::{LANES, lane},
 };
 
-/// The adapter, and the state of the target of the first call, so that it is looked up once.
-pub(crate) struct Home<A> {
+/// The adapter, the key, and the state of the target of the first call, so that it is looked up
+/// once.
+pub(crate) struct Home<A, K> {
     states: States,
     adapter: Arc<A>,
+    key: Arc<K>,
     first: OnceLock<First<A>>,
     /// Calls went to more than one target: which state the next call meets is not known before it
     /// is made.
@@ -66,11 +68,12 @@ impl<A> Reach for Share<A> {
     }
 }
 
-impl<A> Home<A> {
-    pub(crate) fn new(states: States, adapter: Arc<A>) -> Self {
+impl<A, K> Home<A, K> {
+    pub(crate) fn new(states: States, adapter: Arc<A>, key: Arc<K>) -> Self {
         Self {
             states,
             adapter,
+            key,
             first: OnceLock::new(),
             mixed: AtomicBool::new(false),
         }
@@ -78,6 +81,10 @@ impl<A> Home<A> {
 
     pub(crate) fn adapter(&self) -> &A {
         &self.adapter
+    }
+
+    pub(crate) fn key(&self) -> &K {
+        &self.key
     }
 
     /// The state of a target.
@@ -121,7 +128,7 @@ impl<A> Home<A> {
     }
 }
 
-impl<A> fmt::Debug for Home<A> {
+impl<A, K> fmt::Debug for Home<A, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Home")
             .field("states", &self.states)

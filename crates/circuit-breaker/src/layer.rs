@@ -156,7 +156,11 @@ impl<S, A, At, K> Layer<S> for CircuitBreakerLayer<A, At, K> {
     type Service = CircuitBreaker<S, A, At, K>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        let home = Home::new(self.states.clone(), Arc::clone(&self.adapter));
-        CircuitBreaker::new(inner, Arc::new(home), Arc::clone(&self.key))
+        let home = Home::new(
+            self.states.clone(),
+            Arc::clone(&self.adapter),
+            Arc::clone(&self.key),
+        );
+        CircuitBreaker::new(inner, Arc::new(home))
     }
 }

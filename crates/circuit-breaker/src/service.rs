@@ -30,8 +30,7 @@ use crate::{
 /// service is not of another.
 pub struct CircuitBreaker<S, A = Http, At = AtHead, K = ByTarget> {
     inner: S,
-    home: Arc<Home<A>>,
-    key: Arc<K>,
+    home: Arc<Home<A, K>>,
     readiness: Readiness,
     at: PhantomData<fn() -> At>,
 }
@@ -48,11 +47,10 @@ enum Readiness {
 }
 
 impl<S, A, At, K> CircuitBreaker<S, A, At, K> {
-    pub(crate) fn new(inner: S, home: Arc<Home<A>>, key: Arc<K>) -> Self {
+    pub(crate) fn new(inner: S, home: Arc<Home<A, K>>) -> Self {
         Self {
             inner,
             home,
-            key,
             readiness: Readiness::Inner,
             at: PhantomData,
         }
@@ -102,7 +100,7 @@ impl<S, A, At, K> CircuitBreaker<S, A, At, K> {
         K: KeyOf<Req>,
     {
         let readiness = mem::take(&mut self.readiness);
-        let key = self.key.key(request);
+        let key = self.home.key().key(request);
         let carrier = self.home.adapter().carrier();
         let ledger = carrier
             .and_then(|carrier| carrier.ledger_mut(request))
@@ -188,7 +186,6 @@ impl<S: Clone, A, At, K> Clone for CircuitBreaker<S, A, At, K> {
         Self {
             inner: self.inner.clone(),
             home: Arc::clone(&self.home),
-            key: Arc::clone(&self.key),
             readiness: Readiness::Inner,
             at: PhantomData,
         }

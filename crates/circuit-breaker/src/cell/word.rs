@@ -59,10 +59,17 @@ pub(super) fn encode(generation: u64, figures: &Figures) -> u64 {
 }
 
 /// What it says, and the generation.
+#[inline]
 pub(super) fn decode(word: u64) -> (Word, u64) {
-    let tag = word & TAG_MASK;
-    let says = match tag {
+    let says = match word & TAG_MASK {
         CLOSED => Word::Closed,
+        tag => not_closed(tag),
+    };
+    (says, word >> TAG_BITS)
+}
+
+fn not_closed(tag: u64) -> Word {
+    match tag {
         RAMPING => Word::Ramping,
         HALF_OPEN => Word::HalfOpen,
         FORCED_OPEN => Word::ForcedOpen,
@@ -72,6 +79,5 @@ pub(super) fn decode(word: u64) -> (Word, u64) {
             .iter()
             .find(|(open, _)| *open == tag)
             .map_or(Word::Changing, |(_, reason)| Word::Open(*reason)),
-    };
-    (says, word >> TAG_BITS)
+    }
 }

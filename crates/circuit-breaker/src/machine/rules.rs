@@ -108,8 +108,18 @@ pub(crate) struct BrownoutRule {
 }
 
 impl Rules {
+    /// Whether a span has no end, so that all of a closed period is one epoch of it.
+    #[inline]
+    pub(crate) fn is_endless(&self, span: usize) -> bool {
+        self.spans.get(span) == Some(&u64::MAX)
+    }
+
     /// The epoch of a moment in a closed period that began at `since`.
+    #[inline]
     pub(crate) fn epoch(&self, span: usize, since: Nanos, now: Nanos) -> u64 {
+        if self.is_endless(span) {
+            return 0;
+        }
         let width = self.spans.get(span).map_or(1, |span| span / EPOCHS).max(1);
         // A clock that went back is at the beginning.
         let age = u64::try_from(now.saturating_sub(since)).unwrap_or(0);
