@@ -31,6 +31,8 @@ pub(crate) struct Rules {
 #[derive(Debug)]
 pub(crate) struct Cell {
     rules: Rules,
+    /// Nanoseconds of a slot.
+    width: u64,
     window: Mutex<Window>,
 }
 
@@ -38,6 +40,7 @@ impl Cell {
     pub(crate) fn new(rules: Rules) -> Self {
         Self {
             rules,
+            width: (rules.ttl / SLOTS as u64).max(1),
             window: Mutex::new(Window::default()),
         }
     }
@@ -45,7 +48,7 @@ impl Cell {
     /// A first attempt.
     pub(crate) fn deposit(&self, now: u64) {
         let mut window = self.lock();
-        window.move_to(self.index(now));
+        window.move_to(now, self.width);
         let slot = window.newest();
         slot.credit = slot.credit.saturating_add(self.rules.deposit);
     }
@@ -55,7 +58,8 @@ impl Cell {
         let price = self.rules.prices.of(charge);
         let mut window = self.lock();
         // Checked and taken under one lock: two callers never get the same token.
-        if window.balance(self.index(now), self.rules.reserve) < price {
+        window.move_to(now, self.width);
+        if window.balance(self.rules.reserve) < price {
             window.tally.denied();
             return None;
         }
@@ -79,8 +83,9 @@ impl Cell {
 
     pub(crate) fn account(&self, now: u64) -> Account {
         let mut window = self.lock();
+        window.move_to(now, self.width);
         Account {
-            balance: window.balance(self.index(now), self.rules.reserve),
+            balance: window.balance(self.rules.reserve),
             granted: window.tally.granted,
             denied: window.tally.denied,
         }
@@ -89,14 +94,9 @@ impl Cell {
     /// Whether a fresh budget would do the same.
     pub(crate) fn is_idle(&self, now: u64) -> bool {
         let mut window = self.lock();
-        window.move_to(self.index(now));
+        window.move_to(now, self.width);
         let mut slots = window.slots.iter();
         slots.all(|slot| slot.credit == 0 && slot.debit == 0)
-    }
-
-    fn index(&self, now: u64) -> u64 {
-        // Two bits of a receipt are the charge's.
-        (now / (self.rules.ttl / SLOTS as u64).max(1)).min(u64::MAX >> 2)
     }
 
     fn lock(&self) -> MutexGuard<'_, Window> {
@@ -108,6 +108,8 @@ impl Cell {
 #[derive(Debug, Default)]
 struct Window {
     latest: u64,
+    /// The first moment of the slot after the newest.
+    next: u64,
     /// The newest first.
     slots: [Slot; SLOTS],
     tally: Tally,
@@ -122,7 +124,14 @@ struct Slot {
 impl Window {
     /// Time goes forward only. A clock that goes back would bring expired slots to life; a thread
     /// that was held up with its reading of the clock would empty the window for all others.
-    fn move_to(&mut self, index: u64) {
+    fn move_to(&mut self, now: u64, width: u64) {
+        // Nearly always, and without a division.
+        if now < self.next {
+            return;
+        }
+        // Two bits of a receipt are the charge's.
+        let index = (now / width).min(u64::MAX >> 2);
+        self.next = index.saturating_add(1).saturating_mul(width);
         let passed = index.saturating_sub(self.latest);
         // However long the gap, at most all slots are emptied.
         let expired = usize::try_from(passed).map_or(SLOTS, |n| n.min(SLOTS));
@@ -140,8 +149,7 @@ impl Window {
     }
 
     /// Never below zero: what was lent before its deposits left the window is not a debt.
-    fn balance(&mut self, index: u64, reserve: u64) -> u64 {
-        self.move_to(index);
+    fn balance(&self, reserve: u64) -> u64 {
         let (mut credit, mut debit) = (u128::from(reserve), 0u128);
         for slot in &self.slots {
             credit += u128::from(slot.credit);
