@@ -25,6 +25,7 @@ impl Reading {
     ///
     /// The server may have processed what came back Transient; it did not process what it refused
     /// in any other way. [`unprocessed`](Self::unprocessed) says otherwise.
+    #[inline]
     pub fn new(class: Class) -> Self {
         Self {
             class,
@@ -80,11 +81,13 @@ impl Reading {
     }
 
     /// The class.
+    #[inline]
     pub fn class(&self) -> Class {
         self.class
     }
 
     /// What the server said about when to come back.
+    #[inline]
     pub fn hint(&self) -> Option<Hint> {
         self.hint
     }
@@ -99,22 +102,26 @@ impl Reading {
     }
 
     /// Whether it comes from a vendor's own table.
+    #[inline]
     pub fn is_vendor(&self) -> bool {
         self.vendor
     }
 
     /// Whether the server did not process the request for sure, so that sending it again cannot
     /// do the work twice.
+    #[inline]
     pub fn is_unprocessed(&self) -> bool {
         self.unprocessed
     }
 
     /// Whether a time limit ran out.
+    #[inline]
     pub fn is_timed_out(&self) -> bool {
         self.timed_out
     }
 
     /// The HTTP status code, if there was one.
+    #[inline]
     pub fn status(&self) -> Option<u16> {
         self.status
     }

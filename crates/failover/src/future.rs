@@ -78,7 +78,7 @@ where
             let next = journey.not_prepared(error);
             return Self::go_on(journey, next, ready_within);
         }
-        let now = journey.now();
+        let now = journey.begun();
         let call = journey.send(request, now, |request| primary.call(request));
         Self {
             journey,

@@ -86,13 +86,14 @@ where
         self.ledger.now()
     }
 
+    /// The time when the call was opened, if this opened it.
+    pub(crate) fn begun(&self) -> Instant {
+        self.ledger.begun()
+    }
+
     /// Until when the target under way may take to become ready.
     pub(crate) fn ready_by(&self, within: Duration) -> Instant {
-        let now = clock::now();
-        // A limit too far away to be a time: the deadline, or some thirty years.
-        let by = now
-            .checked_add(within)
-            .unwrap_or_else(|| now + Duration::from_secs(86_400 * 365 * 30));
+        let by = clock::after(clock::now(), within);
         self.ledger
             .deadline()
             .map_or(by, |deadline| by.min(deadline))
@@ -298,7 +299,7 @@ where
                     None => Verdict::Stop(Cause::Refused),
                 });
                 tracing::warn!(
-                    spillway.retry_in_ms = self.retry_in.map(millis),
+                    spillway.retry_in_ms = self.retry_in.map(clock::millis),
                     "every target refused; nothing was sent"
                 );
                 AllRefused::new(self.retry_in).into()
@@ -374,8 +375,4 @@ impl<S, Req, Res, A> Journey<S, Req, Res, A> {
             leg.end_leg(&Reading::new(Class::Cancelled));
         }
     }
-}
-
-fn millis(d: Duration) -> u64 {
-    u64::try_from(d.as_millis()).unwrap_or(u64::MAX)
 }

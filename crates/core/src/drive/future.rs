@@ -200,7 +200,7 @@ where
                         // Not refused at once, so it is under way; a response that was held would
                         // only pin the connection that it may need. An error pins nothing, and is
                         // still better than a refusal that comes later.
-                        if matches!(this.held, Some(Ok(_))) {
+                        if matches!(this.held.as_deref(), Some(Ok(_))) {
                             *this.held = None;
                         }
                         return Poll::Pending;

@@ -10,7 +10,7 @@ use super::{
     wait::Grants,
 };
 use crate::{
-    BoxError, Cause, Class, Ledger, Outcome, Policy, Read, Reading, Resend, ResendTerms, clock,
+    BoxError, Cause, Class, Outcome, Policy, Read, Reading, Resend, ResendTerms, clock,
     gate::Ask,
     ledger::{Ended, Part},
     metrics,

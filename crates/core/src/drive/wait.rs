@@ -1,7 +1,5 @@
 //! What a driver keeps while it waits.
 
-use smallvec::SmallVec;
-
 use crate::{
     BoxError, Class, Resend,
     error::NotReplayable,
@@ -46,13 +44,13 @@ impl<Req> Spare<Req> {
 
 /// Reservations for the retry to come or under way, one of each gate.
 #[derive(Default)]
-pub(super) struct Grants(SmallVec<[Grant; 1]>);
+pub(super) struct Grants(Vec<Grant>);
 
 impl Grants {
     /// All gates grant, or all get back what they gave.
     pub(super) fn withdraw(ledger: &Ledger, ask: &Ask) -> Option<Self> {
         let gates = ledger.gates();
-        let mut grants = SmallVec::with_capacity(gates.len());
+        let mut grants = Vec::with_capacity(gates.len());
         for gate in &gates {
             grants.push(Grant::withdraw(gate, ask)?);
         }
@@ -84,5 +82,6 @@ impl Grants {
     }
 }
 
-/// An outcome kept while waiting, to be returned if nothing better comes.
-pub(super) type Held<Res> = Option<Result<Res, BoxError>>;
+/// An outcome kept while waiting, to be returned if nothing better comes. Boxed: only a call that
+/// waits pays for it, and a future that is moved is copied.
+pub(super) type Held<Res> = Option<Box<Result<Res, BoxError>>>;

@@ -1,6 +1,7 @@
 //! The handle that rides in a request.
 
 mod driver;
+mod legs;
 mod part;
 
 use std::{fmt, sync::Arc, time::Duration};
@@ -9,14 +10,13 @@ use tokio::time::Instant;
 
 pub use self::part::Part;
 use super::{
-    leg::Ended,
     plan::{LegPlan, TargetName},
     record::Abandoned,
     report::Report,
     shared::Shared,
 };
 use crate::{
-    Carry, Cause, Class, Limits, NotReplayable, Reading, ResendTerms, Verdict, clock,
+    Carry, Limits, Verdict, clock,
     gate::{Entry, Gate},
 };
 
@@ -82,10 +82,12 @@ impl Ledger {
     }
 
     /// The target that the request is going to, below a failover.
+    #[inline]
     pub fn target(&self) -> Option<&TargetName> {
         self.plan().map(|plan| &plan.target)
     }
 
+    #[inline]
     fn plan(&self) -> Option<&Arc<LegPlan>> {
         self.shared.plans.of(self.place.leg?)
     }
@@ -195,6 +197,9 @@ impl Ledger {
 
     /// Adds limits: for this leg below a driver or a failover, else for the whole call.
     pub fn limit(&self, limits: Limits) {
+        if limits == Limits::default() {
+            return;
+        }
         let mut record = self.shared.lock();
         let scope = match self.place.leg {
             Some(leg) => record.leg_mut(leg).map(|leg| &mut leg.scope),
@@ -284,148 +289,6 @@ impl Ledger {
             .leg
             .and_then(|leg| record.leg(leg)?.abandoned)
             .or(record.abandoned)
-    }
-
-    /// Opens a leg on a target: the handle to send down, which no driver has marked.
-    ///
-    /// The attempt of a driver above is then no attempt of its own.
-    #[must_use]
-    pub fn open_leg(&self, plan: impl Into<Arc<LegPlan>>, now: Instant) -> Self {
-        let leg = self.shared.open_leg(plan.into(), self.place.leg, now);
-        Self {
-            shared: Arc::clone(&self.shared),
-            place: Place {
-                adopted: true,
-                leg: Some(leg),
-                attempt: 0,
-                driven: false,
-            },
-        }
-    }
-
-    /// Sends a request down with this handle, in the place of any other.
-    pub fn send_in<Req>(&self, carrier: &dyn Carry<Req>, request: &mut Req) {
-        self.put(self.place, carrier, request);
-    }
-
-    fn put<Req>(&self, place: Place, carrier: &dyn Carry<Req>, request: &mut Req) {
-        match carrier.ledger_mut(request) {
-            // The usual case, without counting references up and down.
-            Some(handle) if Arc::ptr_eq(&self.shared, &handle.shared) => handle.place = place,
-            _ => {
-                let shared = Arc::clone(&self.shared);
-                carrier.open(request, Self { shared, place });
-            }
-        }
-    }
-
-    /// Enters the outcome of a leg that no driver recorded: one attempt, from the opening of the
-    /// leg to now. Nothing where a driver did. A success is what the caller gets, as if
-    /// [`serve`](Self::serve) had said so.
-    pub fn end_leg(&self, reading: &Reading) {
-        let Some(leg) = self.place.leg else { return };
-        let mut record = self.shared.lock();
-        let (start, driven) = match record.leg(leg) {
-            Some(slot) => (slot.opened, slot.last_class.is_some()),
-            None => return,
-        };
-        if reading.class() == Class::Success {
-            record.served = Some(leg);
-        }
-        drop(record);
-        if driven {
-            return;
-        }
-        self.end_attempt(Ended {
-            reading,
-            start,
-            end: clock::now(),
-        });
-    }
-
-    /// Says why there is no further send on this leg.
-    pub fn stop(&self, cause: Cause) {
-        if let Some(leg) = self.place.leg {
-            self.shared.stop(leg, cause);
-        }
-    }
-
-    /// Says that there is no further send on this leg because the request cannot be sent twice.
-    pub fn not_replayable(&self, why: NotReplayable) {
-        if let Some(leg) = self.place.leg {
-            self.shared.stop(leg, Cause::NotReplayable);
-            self.shared.not_replayable(leg, why);
-        }
-        tracing::debug!(
-            spillway.target = self.target().map(TargetName::as_str),
-            spillway.why = why.why(),
-            "the request cannot be sent twice"
-        );
-    }
-
-    /// Why the driver of this leg did not send again; `None` if there was none or nobody wanted to.
-    pub fn cause(&self) -> Option<Cause> {
-        let record = self.shared.lock();
-        self.place.leg.and_then(|leg| record.leg(leg)?.cause)
-    }
-
-    /// The caller gets the outcome of this leg.
-    pub fn serve(&self) {
-        self.shared.lock().served = self.place.leg;
-    }
-
-    /// The first content of the answer is there for the caller: token, tool call, reasoning. Of
-    /// several the last counts, since what came before it never reached the caller.
-    pub fn saw_first_content(&self, now: Instant) {
-        self.shared.lock().first_content = Some(now);
-    }
-
-    /// The body of this attempt's answer ended so. If it failed after its head was a success, the
-    /// record says so from now on; nobody decides anew.
-    pub fn end_body(&self, reading: &Reading, now: Instant) {
-        if reading.class() == Class::Success {
-            return;
-        }
-        if let Some(leg) = self.place.leg {
-            self.shared.lock().end_body(leg, reading, now);
-        }
-    }
-
-    /// Whether something was really sent on this leg, or on the legs below it.
-    pub fn was_sent(&self) -> bool {
-        let record = self.shared.lock();
-        let leg = self.place.leg.and_then(|leg| record.leg(leg));
-        leg.is_some_and(|leg| leg.total.sends > 0)
-    }
-
-    /// Whether something that was sent on this leg, or on the legs below it, may have been
-    /// processed; not only what was sent last.
-    pub fn is_in_doubt(&self) -> bool {
-        let record = self.shared.lock();
-        let leg = self.place.leg.and_then(|leg| record.leg(leg));
-        leg.is_some_and(|leg| leg.in_doubt)
-    }
-
-    /// Whether the limits of the call, and of the targets that this is a part of, allow one more
-    /// send.
-    pub fn may_send(&self) -> bool {
-        let record = self.shared.lock();
-        if record
-            .lineage(self.place.leg)
-            .any(|leg| leg.total.is_spent())
-        {
-            return false;
-        }
-        record
-            .scope
-            .limits
-            .max_attempts
-            .is_none_or(|most| record.sends < most)
-    }
-
-    /// What the target of this leg allows to be sent again.
-    pub fn resend_terms(&self) -> ResendTerms {
-        self.plan().map(|plan| plan.terms).unwrap_or_default()
     }
 }
 

@@ -1,6 +1,6 @@
 //! From the end of an attempt to the next one, or to the caller.
 
-use std::{error::Error, time::Duration};
+use std::error::Error;
 
 use tokio::time::{Instant, Sleep, sleep_until};
 use tower_service::Service;
@@ -109,8 +109,8 @@ where
             spillway.target = self.ledger.target().map(|t| t.as_str()),
             spillway.attempt = *self.attempt,
             spillway.max_attempts = at.leg.max_attempts.unwrap_or(Limits::DEFAULT_ATTEMPTS),
-            spillway.elapsed_ms = millis(end.saturating_duration_since(*self.started)),
-            spillway.wait_ms = millis(after),
+            spillway.elapsed_ms = clock::millis(end.saturating_duration_since(*self.started)),
+            spillway.wait_ms = clock::millis(after),
             spillway.cause = reading.reason(),
             "attempt failed; sending again"
         );
@@ -149,13 +149,9 @@ where
                 let (out, _) = self.real(out, reading);
                 *self.held = match out {
                     Ok(response) if !self.engine.adapter.holdable(&response) => None,
-                    small => Some(small),
+                    small => Some(Box::new(small)),
                 };
-                // Far beyond any process; the addition cannot overflow.
-                let until = end
-                    .checked_add(after)
-                    .unwrap_or_else(|| end + Duration::from_secs(86_400 * 365 * 30));
-                Err(sleep_until(until))
+                Err(sleep_until(clock::after(end, after)))
             }
         }
     }
@@ -174,11 +170,11 @@ where
         let Some(held) = held else {
             return (out, reading);
         };
-        let view = held.as_ref().map_err(|e| &**e as &(dyn Error + 'static));
+        let view = (*held).as_ref().map_err(|e| &**e as &(dyn Error + 'static));
         let before = self.engine.adapter.read(view);
         match before.class() {
             Class::Refused => (out, reading),
-            _ => (held, before),
+            _ => (*held, before),
         }
     }
 
@@ -202,7 +198,7 @@ where
         cause: Cause,
     ) -> Result<S::Response, BoxError> {
         self.grants.release();
-        let out = self.held.take().unwrap_or(Err(failure));
+        let out = self.held.take().map_or(Err(failure), |held| *held);
         let view = out.as_ref().map_err(|e| &**e as &(dyn Error + 'static));
         let reading = self.engine.adapter.read(view);
         let now = clock::now();
@@ -240,8 +236,4 @@ where
         let inner = &mut *self.inner;
         Some(self.ledger.during(*self.started, || inner.call(request)))
     }
-}
-
-fn millis(d: Duration) -> u64 {
-    u64::try_from(d.as_millis()).unwrap_or(u64::MAX)
 }
