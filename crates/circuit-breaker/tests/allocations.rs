@@ -84,6 +84,8 @@ fn a_clean_call_allocates_nothing_and_reads_the_clock_as_its_rules_need() {
     let config = BreakerConfig::new;
     let second = Duration::from_secs(1);
     assert_eq!(clean_calls(config().rules([Rule::run(5)])), (0, 0), "a run");
+    let last = Rule::rate_of_last(0.5, 100, 100);
+    assert_eq!(clean_calls(config().rules([last])), (0, 0), "of any age");
     assert_eq!(clean_calls(config()), (0, 1000), "when it ended");
     let slow = Rule::slow(second, 0.5, 10, second);
     assert_eq!(

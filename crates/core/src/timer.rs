@@ -28,6 +28,11 @@ impl Timer {
         Self { at, sleep: None }
     }
 
+    /// Its time; `None` without one, and once it is over.
+    pub(crate) fn at(&self) -> Option<Instant> {
+        self.at
+    }
+
     /// Whether its time has passed, for what is not waited for.
     pub(crate) fn is_past(&self) -> bool {
         self.at.is_some_and(|at| clock::now() > at)

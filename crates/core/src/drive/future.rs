@@ -12,7 +12,7 @@ use std::{
 };
 
 use pin_project_lite::pin_project;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::{Instant, Sleep};
 use tower_service::Service;
 
 use super::{
@@ -23,6 +23,7 @@ use crate::{
     BoxError, Cause, Class, Ledger, Policy, Read, Reading, Resend, clock,
     error::{TimeLimit, TimedOut},
     ledger::{Ended, Part},
+    timer::Timer,
 };
 
 pin_project! {
@@ -79,7 +80,7 @@ pin_project! {
         /// Between attempts. No readiness is held while sleeping.
         Waiting { #[pin] sleep: Sleep },
         /// The wait is over; the service must become ready before the deadline.
-        Readying { #[pin] deadline: Option<Sleep> },
+        Readying { #[pin] deadline: Timer },
         Done,
     }
 }
@@ -221,22 +222,21 @@ where
                 StateProj::Waiting { sleep } => {
                     ready!(sleep.poll(cx));
                     State::Readying {
-                        deadline: this.ledger.deadline().map(sleep_until),
+                        deadline: Timer::new(this.ledger.deadline()),
                     }
                 }
                 StateProj::Readying { mut deadline } => {
                     let readied = match this.inner.poll_ready(cx) {
                         Poll::Ready(readied) => Some(readied),
                         Poll::Pending => {
-                            ready!(past(deadline.as_mut(), cx));
+                            ready!(deadline.as_mut().poll(cx));
                             None
                         }
                     };
                     let now = clock::now();
                     // Asked also where it is ready: a machine that slept, or a runtime that was
                     // late, wakes this long after the deadline, and nobody waits any more.
-                    let over = deadline.as_ref().as_pin_ref().map(|sleep| sleep.deadline());
-                    let in_time = over.is_none_or(|deadline| now < deadline);
+                    let in_time = deadline.at().is_none_or(|deadline| now < deadline);
                     let ready = match readied.filter(|_| in_time) {
                         Some(readied) => readied.map_err(|e| (e.into(), Cause::NotReady)),
                         None => {
@@ -267,14 +267,6 @@ where
             };
             this.state.set(next);
         }
-    }
-}
-
-/// Waits for the deadline; for ever without one.
-fn past(deadline: Pin<&mut Option<Sleep>>, cx: &mut Context<'_>) -> Poll<()> {
-    match deadline.as_pin_mut() {
-        Some(sleep) => sleep.poll(cx),
-        None => Poll::Pending,
     }
 }
 
