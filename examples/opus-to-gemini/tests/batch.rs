@@ -310,7 +310,7 @@ fn a_file_that_is_no_result_is_never_written_over() {
             // Results, and a line that is none.
             (
                 &["--resume"][..],
-                "{\"line\":1,\"key\":\"k\",\"error\":null}\n{\"x\":1}\n",
+                "{\"line\":1,\"input\":\"k\",\"error\":null}\n{\"x\":1}\n",
             ),
         ] {
             let file = dir.path().join(name);
@@ -482,4 +482,78 @@ fn a_failing_item_is_counted_and_the_exit_says_so() {
         "done: ok=1 fail=1\n"
     );
     assert_eq!(lines(&out)[1]["error"]["class"], "caller_fault");
+}
+
+fn said(refused: &std::process::Output) -> String {
+    String::from_utf8(refused.stderr.clone()).unwrap()
+}
+
+#[test]
+fn an_edited_input_is_told_before_an_answer_is_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let (input, out) = (dir.path().join("in.jsonl"), dir.path().join("out.jsonl"));
+    let one = "{\"prompt\": \"a\", \"idempotency_key\": \"k\"}";
+    fs::write(&input, format!("{one}\n\"b\"\n[]\n")).unwrap();
+    assert_eq!(
+        batch(&input, &out, &[]).output().unwrap().status.code(),
+        Some(1)
+    );
+    let before = fs::read_to_string(&out).unwrap();
+
+    // A line that failed is mended, and more come after it.
+    fs::write(&input, format!("{one}\n\"b\"\n\"c\"\n\"d\"\n")).unwrap();
+    let more = batch(&input, &out, &["--resume"]).output().unwrap();
+    assert!(more.status.success(), "{}", said(&more));
+    let after = fs::read_to_string(&out).unwrap();
+    assert_eq!(
+        after.lines().take(2).collect::<Vec<_>>(),
+        before.lines().take(2).collect::<Vec<_>>()
+    );
+
+    // Everything moves by one; one says something else under its own key; one is gone.
+    let other = one.replace("\"a\"", "\"x\"");
+    for (text, count, first) in [
+        (format!("\"new\"\n{one}\n\"b\"\n\"c\"\n\"d\"\n"), 4, 1),
+        (format!("{other}\n\"b\"\n\"c\"\n\"d\"\n"), 1, 1),
+        (format!("{one}\n\"b\"\n\"c\"\n"), 1, 4),
+    ] {
+        fs::write(&input, &text).unwrap();
+        let refused = batch(&input, &out, &["--resume"]).output().unwrap();
+        assert_eq!(refused.status.code(), Some(1));
+        let told = format!("{count} of the answers in {}", out.display());
+        let said = said(&refused);
+        assert!(said.contains(&told) && said.contains("--edited"), "{said}");
+        assert!(said.contains(&format!("line {first} first")), "{said}");
+        assert_eq!(fs::read_to_string(&out).unwrap(), after);
+    }
+
+    let meant = batch(&input, &out, &["--resume", "--edited"]);
+    let meant = { meant }.output().unwrap();
+    assert!(meant.status.success(), "{}", said(&meant));
+    assert_eq!(
+        lines(&out).len(),
+        3,
+        "what is gone from the input is gone from the output"
+    );
+}
+
+#[test]
+fn prompts_may_come_on_stdin() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out.jsonl");
+    let feed = |text: &str, more: &[&str]| {
+        let from = dir.path().join("piped");
+        fs::write(&from, text).unwrap();
+        let mut command = batch(Path::new("-"), &out, more);
+        command.stdin(fs::File::open(from).unwrap());
+        command.output().unwrap()
+    };
+    let first = feed("\"a\"\n[]\n", &[]);
+    assert_eq!(first.status.code(), Some(1));
+    assert!(said(&first).contains("with the same on stdin"));
+    let again = feed("\"a\"\n\"b\"\n", &["--resume"]);
+    assert!(again.status.success(), "{}", said(&again));
+    assert_eq!(again.stdout, b"done: ok=2 fail=0\n");
+    let empty = feed("", &["--resume"]);
+    assert!(said(&empty).contains("stdin has no lines"));
 }

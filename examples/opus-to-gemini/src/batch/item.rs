@@ -13,6 +13,8 @@ use crate::chat::Chat;
 pub struct Item {
     /// Which line, from 1.
     pub line: usize,
+    /// Of what the line says: another one means that it says something else.
+    pub digest: String,
     /// `id` or `custom_id`, if given.
     pub id: Option<String>,
     /// The same over requeues and restarts: the user's `idempotency_key`, else made of id or line
@@ -45,8 +47,11 @@ pub fn items(text: &str) -> Vec<Item> {
 
 impl Item {
     fn read(text: &str, line: usize) -> Self {
+        // Not of the ends: an editor may change how lines end.
+        let digest = format!("{:016x}", fnv(text.trim().as_bytes()));
         let mut item = Self {
             line,
+            digest,
             id: None,
             key: String::new(),
             chat: Err(BadLine("it is not JSON".into())),
@@ -64,10 +69,10 @@ impl Item {
         };
         item.key = own_key.unwrap_or_else(|| {
             // Of the content too: `1` of another file is another call.
-            let hash = fnv(text.trim().as_bytes());
+            let digest = &item.digest;
             match &item.id {
-                Some(id) => format!("batch-{hash:016x}-{}", printable(id)),
-                None => format!("batch-{hash:016x}-line-{line}"),
+                Some(id) => format!("batch-{digest}-{}", printable(id)),
+                None => format!("batch-{digest}-line-{line}"),
             }
         });
         item

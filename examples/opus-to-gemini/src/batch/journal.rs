@@ -30,7 +30,8 @@ pub struct Journal {
 
 #[derive(Clone, Debug)]
 struct Done {
-    key: String,
+    /// The digest of the line that it is of.
+    input: String,
     ok: bool,
     text: String,
 }
@@ -52,6 +53,20 @@ pub enum JournalError {
         out: PathBuf,
         /// Who writes it.
         process: String,
+    },
+    /// Answers that are there are of another input.
+    #[error(
+        "the input is not what it was: {count} of the answers in {out} are to lines that say \
+         something else now or are gone, line {line} first. Give the input of then, or choose \
+         another --out; --edited asks those lines anew and drops their answers"
+    )]
+    Edited {
+        /// The output.
+        out: PathBuf,
+        /// How many answers are not to the input.
+        count: usize,
+        /// The line of the first of them, from 1.
+        line: usize,
     },
     /// The file system said no.
     #[error("{path} cannot be written")]
@@ -82,15 +97,20 @@ impl Journal {
         Self::open(out, HashMap::new(), lock)
     }
 
-    /// Goes on with an output, whole or in part; begins one if there is none.
+    /// Goes on with an output, whole or in part; begins one if there is none. `edited` says that
+    /// answers to lines that these items do not have may go. More lines at the end are no edit, nor
+    /// is a change of a line that failed.
     ///
     /// # Errors
     ///
-    /// There is a file in its place that is none; another batch writes it; or a file cannot be
-    /// read or written.
-    pub fn resume(out: &Path) -> Result<Self, JournalError> {
+    /// There is a file in its place that is none; another batch writes it; it has answers to other
+    /// lines; or a file cannot be read or written.
+    pub fn resume(out: &Path, items: &[Item], edited: bool) -> Result<Self, JournalError> {
         let lock = Lock::take(out, beside(out, ".lock"))?;
         let done = earlier(out)?;
+        if !edited {
+            same_input(out, &done, items)?;
+        }
         Self::open(out, done, lock)
     }
 
@@ -117,7 +137,7 @@ impl Journal {
     /// whose line says something else now is another item.
     pub fn has(&self, item: &Item) -> bool {
         let done = self.done.get(&item.line);
-        done.is_some_and(|done| done.ok && done.key == item.key)
+        done.is_some_and(|done| done.ok && done.input == item.digest)
     }
 
     /// Writes what came of an item.
@@ -133,7 +153,7 @@ impl Journal {
             source,
         })?;
         let done = Done {
-            key: item.key.clone(),
+            input: item.digest.clone(),
             ok: outcome.is_ok(),
             text,
         };
@@ -171,6 +191,22 @@ fn beside(out: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(out.as_os_str());
     name.push(ending);
     PathBuf::from(name)
+}
+
+/// Whether every answer is to a line as the input has it.
+fn same_input(out: &Path, done: &HashMap<usize, Done>, items: &[Item]) -> Result<(), JournalError> {
+    let now: HashMap<usize, &str> = items.iter().map(|i| (i.line, i.digest.as_str())).collect();
+    let answered = done.iter().filter(|(_, done)| done.ok);
+    let other = answered.filter(|(line, done)| now.get(line).copied() != Some(&*done.input));
+    let lines: Vec<usize> = other.map(|(line, _)| *line).collect();
+    match lines.iter().min() {
+        None => Ok(()),
+        Some(first) => Err(JournalError::Edited {
+            out: out.to_owned(),
+            count: lines.len(),
+            line: *first,
+        }),
+    }
 }
 
 /// What earlier runs did, if all that is there is theirs.
@@ -222,7 +258,7 @@ fn read(path: &Path, torn: bool, done: &mut HashMap<usize, Done>) -> io::Result<
 fn result(value: &Value, text: &[u8]) -> Option<(usize, Done)> {
     let line = usize::try_from(value.get("line")?.as_u64()?).ok()?;
     let entry = Done {
-        key: value.get("key")?.as_str()?.to_owned(),
+        input: value.get("input")?.as_str()?.to_owned(),
         ok: value.get("error")?.is_null(),
         text: String::from_utf8_lossy(text).into_owned(),
     };

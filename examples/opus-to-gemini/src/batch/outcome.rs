@@ -95,7 +95,9 @@ impl Outcome {
 
     /// As a line of the output.
     pub(super) fn line(&self, item: &Item) -> Value {
-        let mut line = json!({"line": item.line, "id": item.id, "key": item.key});
+        let mut line = json!({
+            "line": item.line, "id": item.id, "key": item.key, "input": item.digest,
+        });
         let Some(fields) = line.as_object_mut() else {
             return line;
         };

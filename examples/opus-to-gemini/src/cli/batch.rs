@@ -1,11 +1,17 @@
 //! `opus-to-gemini batch`
 
-use std::{io::IsTerminal, path::PathBuf, process::ExitCode, time::Duration};
+use std::{
+    fs,
+    io::{self, IsTerminal},
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
 
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use opus_to_gemini::{
-    batch::{Journal, Outcome, Progress, Summary, items, run},
+    batch::{Item, Journal, Outcome, Progress, Summary, items, run},
     config::Profile,
 };
 
@@ -14,7 +20,7 @@ use super::setup::Options;
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Args {
     /// One prompt a line: a JSON string, an object with `prompt` or `messages`, or a line of
-    /// OpenAI's batch format.
+    /// OpenAI's batch format. `-` reads stdin.
     file: PathBuf,
     /// Where answers go, one a line in the order of the input.
     #[arg(long)]
@@ -22,6 +28,10 @@ pub(super) struct Args {
     /// Goes on where an earlier run was stopped or killed; items that failed are tried again.
     #[arg(long)]
     resume: bool,
+    /// The input is meant to be another one than before: lines that say something else are asked
+    /// anew, answers to lines that are gone are dropped.
+    #[arg(long, requires = "resume")]
+    edited: bool,
     /// Items under way at one time [default: 8].
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     concurrency: Option<u32>,
@@ -35,18 +45,41 @@ pub(super) struct Args {
     options: Options,
 }
 
+impl Args {
+    fn items(&self) -> anyhow::Result<Vec<Item>> {
+        let from_stdin = self.file == Path::new("-");
+        let shown = match from_stdin {
+            true => "stdin".to_owned(),
+            false => self.file.display().to_string(),
+        };
+        if !from_stdin
+            && let (Ok(file), Ok(out)) = (self.file.canonicalize(), self.out.canonicalize())
+            && file == out
+        {
+            bail!("{shown} is the input: choose another --out");
+        }
+        let text = match from_stdin {
+            true => io::read_to_string(io::stdin().lock()),
+            false => fs::read_to_string(&self.file),
+        };
+        let items = items(&text.with_context(|| format!("{shown} cannot be read"))?);
+        if items.is_empty() {
+            bail!("{shown} has no lines.\nOne prompt a line, as JSON: \"What is a spillway?\"");
+        }
+        Ok(items)
+    }
+
+    /// What the same command needs, too.
+    fn again(&self) -> &'static str {
+        match self.file == Path::new("-") {
+            true => ", with the same on stdin",
+            false => "",
+        }
+    }
+}
+
 pub(super) async fn run_args(args: Args) -> anyhow::Result<ExitCode> {
-    let shown = args.file.display();
-    if let (Ok(file), Ok(out)) = (args.file.canonicalize(), args.out.canonicalize())
-        && file == out
-    {
-        bail!("{shown} is the input: choose another --out");
-    }
-    let text = std::fs::read_to_string(&args.file);
-    let items = items(&text.with_context(|| format!("{shown} cannot be read"))?);
-    if items.is_empty() {
-        bail!("{shown} has no lines.\nOne prompt a line, as JSON: \"What is a spillway?\"");
-    }
+    let items = args.items()?;
     let ready = args.options.ready(Profile::Batch).await?;
     let mut config = ready.config.batch.clone();
     config.concurrency = args.concurrency.unwrap_or(config.concurrency);
@@ -57,7 +90,7 @@ pub(super) async fn run_args(args: Args) -> anyhow::Result<ExitCode> {
         tokio::spawn(probing);
     }
     let mut journal = match args.resume {
-        true => Journal::resume(&args.out)?,
+        true => Journal::resume(&args.out, &items, args.edited)?,
         false => Journal::create(&args.out)?,
     };
     let earlier = items.iter().filter(|item| journal.has(item)).count();
@@ -85,14 +118,17 @@ fn report(summary: Summary, args: &Args) -> ExitCode {
     let Summary { ok, fail, left, .. } = summary;
     if left > 0 {
         println!("stopped: ok={ok} fail={fail} left={left}");
-        eprintln!("The same command with --resume goes on.");
+        eprintln!("The same command with --resume goes on{}.", args.again());
         // As a shell says of a program that Ctrl-C ended.
         return ExitCode::from(130);
     }
     println!("done: ok={ok} fail={fail}");
     if fail > 0 {
         let out = args.out.display();
-        eprintln!("What went wrong is in {out}. The same command with --resume tries it again.");
+        eprintln!(
+            "What went wrong is in {out}. The same command with --resume tries it again{}.",
+            args.again()
+        );
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS
@@ -120,7 +156,7 @@ struct Bar {
 
 impl Bar {
     fn new(all: usize, earlier: usize) -> Self {
-        let target = match std::io::stderr().is_terminal() {
+        let target = match io::stderr().is_terminal() {
             true => ProgressDrawTarget::stderr(),
             false => ProgressDrawTarget::hidden(),
         };
