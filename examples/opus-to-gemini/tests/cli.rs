@@ -76,7 +76,7 @@ fn a_missing_key_is_named_with_what_to_do() {
         assert!(!out.status.success());
         let said = text(&out.stderr);
         assert!(said.contains(named), "{said}");
-        assert!(said.contains("chat --fake"), "{said}");
+        assert!(said.contains("--fake"), "{said}");
         assert!(!said.contains("sk-ant-secret"));
         assert!(out.stdout.is_empty());
     }
@@ -291,4 +291,75 @@ async fn one_gateway_for_both_models_and_v_shows_the_retry() {
 
     let out = run(&[], &args);
     assert!(text(&out.stderr).contains("GW_KEY is not set"));
+}
+
+#[test]
+fn fakes_play_every_target_of_a_file_and_need_none_of_its_secrets() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("own.toml");
+    let settings = r#"
+        [targets.local]
+        url = "http://127.0.0.1:9/v1/chat/completions"
+        model = "llama3.3"
+        [targets.azure]
+        vendor = "azure-openai"
+        url = "https://me.openai.azure.com/openai/deployments/gpt/chat/completions"
+        model = "gpt-5"
+        key_file = "/no/such/file"
+        auth_header = "api-key"
+        auth_scheme = ""
+        query = { api-version = "2024-10-21" }
+        headers = { x-team = "search", x-pass = { env = "NO_SUCH_VARIABLE" } }
+        # Two of different vendors behind one key.
+        [targets.opus]
+        key_env = "SHARED"
+        [targets.gemini]
+        key_env = "SHARED"
+        [chains]
+        one = ["local"]
+        two = ["azure"]
+        three = ["gemini"]
+    "#;
+    std::fs::write(&file, settings).unwrap();
+    let path = file.to_str().unwrap();
+    for (chain, model) in [
+        ("default", "claude-opus-5"),
+        ("three", "gemini-2.5-pro"),
+        ("one", "llama3.3"),
+        ("two", "gpt-5"),
+    ] {
+        let args = ["chat", "--fake", "--config", path, "--chain", chain, "hi"];
+        let out = run(&[], &args);
+        let said = text(&out.stderr);
+        assert!(out.status.success(), "{said}");
+        let told = format!("This is a fake {model}. You said: hi\n");
+        assert_eq!(text(&out.stdout), told);
+        assert!(said.contains("\"attempts\":1"), "{said}");
+    }
+}
+
+#[test]
+fn an_address_that_is_none_is_told_with_one_that_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("own.toml");
+    std::fs::write(&file, "[gateway]\nlisten = \"localhost:8080\"\n").unwrap();
+    let path = file.to_str().unwrap();
+    for args in [
+        &["config", "check", path][..],
+        &["serve", "--fake", "--listen", "localhost:8080"],
+    ] {
+        let out = run(&[], args);
+        assert!(!out.status.success());
+        let said = text(&out.stderr);
+        assert!(said.contains("localhost:8080"), "{said}");
+        assert!(said.contains("127.0.0.1:8080"), "{said}");
+    }
+}
+
+#[test]
+fn an_empty_prompt_is_sent_to_nobody() {
+    let out = run(&[], &["chat", "--fake", " "]);
+    assert!(!out.status.success());
+    assert!(text(&out.stderr).contains("the prompt is empty"));
+    assert!(out.stdout.is_empty());
 }

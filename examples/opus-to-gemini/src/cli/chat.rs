@@ -62,6 +62,8 @@ impl Args {
             if prompt.trim().is_empty() {
                 bail!("there is no prompt on stdin");
             }
+        } else if prompt.trim().is_empty() {
+            bail!("the prompt is empty; - reads it from stdin");
         }
         let chat = Chat::new(prompt);
         Ok(match self.max_tokens {

@@ -4,6 +4,7 @@ mod batch;
 mod chat;
 mod config;
 mod demo;
+mod fakes;
 mod serve;
 mod serve_log;
 mod setup;

@@ -11,7 +11,7 @@ use opus_to_gemini::{
 use tokio::net::TcpListener;
 
 use super::{
-    serve_log,
+    fakes, serve_log,
     setup::{self, Keys},
     signals::{self, Signal},
 };
@@ -22,12 +22,12 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// The address to listen on [default: that of the file, or 127.0.0.1:8080].
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
     listen: Option<SocketAddr>,
     /// How the log is written [default: that of the file, or text].
     #[arg(long, value_enum, value_name = "FORMAT")]
     log: Option<Format>,
-    /// Asks two fake vendors on this machine: no keys, no network.
+    /// Asks fake vendors on this machine in the place of the real ones: no keys, no network.
     #[arg(long, conflicts_with = "allow_missing")]
     fake: bool,
     /// How long the fake vendors take to answer.
@@ -48,7 +48,7 @@ enum Format {
 
 pub(super) async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     let fakes = match args.fake {
-        true => Some(setup::start_fakes(args.fake_latency).await?),
+        true => Some(fakes::start(args.fake_latency).await?),
         false => None,
     };
     let loaded = args.load(fakes.as_ref())?;
@@ -110,15 +110,15 @@ impl Args {
                 Format::Json => LogFormat::Json,
             };
         }
-        let names = asked(&config);
         if let Some(fakes) = fakes {
-            let keys = setup::point_at(fakes, &mut config, &names)?;
+            fakes::point_at(fakes, &mut config);
             return Ok(Loaded {
                 config,
-                keys,
+                keys: Keys::Fake,
                 warnings,
             });
         }
+        let names = asked(&config);
         for name in setup::missing(&config, &names, self.allow_missing)? {
             warnings.push(setup::left_out(&config, &name));
             if let Some(target) = config.targets.get_mut(&name) {
@@ -150,6 +150,11 @@ impl Args {
             }
         }
     }
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse()
+        .map_err(|_| "an address and a port are needed, as in 127.0.0.1:8080".to_owned())
 }
 
 /// The targets that some chain or route leads to, and that do not drain.

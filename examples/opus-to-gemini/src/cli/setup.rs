@@ -1,21 +1,22 @@
 //! Which pipeline a command uses: the options that `chat` and `batch` share.
 
 use std::{
-    collections::HashMap,
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use anyhow::{Context, anyhow, bail};
 use opus_to_gemini::{
-    config::{Config, Finding, Profile, Takes, Target},
-    fake::{FAKE_ANTHROPIC_KEY, FAKE_GEMINI_KEY, Fakes},
+    config::{Config, Finding, Profile, Target},
+    fake::Fakes,
     keys,
     pipeline::Pipeline,
 };
 use secrecy::SecretString;
-use tower_spillway_core::{Chance, Report};
+use tower_spillway_core::Report;
 use tower_spillway_llm::{PriceTable, Vendor};
+
+use super::fakes;
 
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Options {
@@ -25,7 +26,7 @@ pub(super) struct Options {
     /// The chain of targets to ask.
     #[arg(long, value_name = "NAME", default_value = "default")]
     chain: String,
-    /// Asks two fake vendors on this machine: no keys, no network.
+    /// Asks fake vendors on this machine in the place of the real ones: no keys, no network.
     #[arg(long, conflicts_with_all = ["base_url", "allow_missing"])]
     fake: bool,
     /// How long the fake vendors take to answer.
@@ -108,50 +109,18 @@ pub(super) fn read_with_warnings(
 pub(super) enum Keys {
     /// The variables that a file names.
     FromEnv,
-    /// Those of the fakes, in the place of the variables.
-    Fake(HashMap<String, &'static str>),
+    /// Those of the fakes before the variables. No target names another one then, but callers of a
+    /// gateway bring keys all the same.
+    Fake,
 }
 
 impl Keys {
     pub(super) fn get(&self, variable: &str) -> Option<SecretString> {
         match self {
             Self::FromEnv => keys::from_env(variable),
-            Self::Fake(keys) => keys.get(variable).map(|key| (*key).into()),
+            Self::Fake => fakes::key(variable).or_else(|| keys::from_env(variable)),
         }
     }
-}
-
-/// Both fakes; each answer takes so long.
-pub(super) async fn start_fakes(latency: Option<Duration>) -> anyhow::Result<Fakes> {
-    let fakes = Fakes::start(&Chance::default()).await;
-    let fakes = fakes.context("the fake vendors could not be started")?;
-    if let Some(latency) = latency {
-        fakes.anthropic.set_latency(latency..=latency);
-        fakes.gemini.set_latency(latency..=latency);
-    }
-    Ok(fakes)
-}
-
-/// Puts the fakes in the place of these targets' real ones.
-pub(super) fn point_at(
-    fakes: &Fakes,
-    config: &mut Config,
-    names: &[String],
-) -> anyhow::Result<Keys> {
-    let mut keys = HashMap::new();
-    for name in names {
-        let Some(target) = config.targets.get_mut(name) else {
-            continue;
-        };
-        let (fake, key) = match target.takes {
-            Takes::Anthropic => (&fakes.anthropic, FAKE_ANTHROPIC_KEY),
-            Takes::Gemini => (&fakes.gemini, FAKE_GEMINI_KEY),
-            _ => bail!("--fake plays Anthropic and Gemini only, and target {name} is neither"),
-        };
-        target.url = fake.url();
-        keys.insert(target.key_env.clone(), key);
-    }
-    Ok(Keys::Fake(keys))
 }
 
 impl Options {
@@ -164,10 +133,9 @@ impl Options {
         self.change(&mut config)?;
         let (fakes, keys) = match self.fake {
             true => {
-                let fakes = start_fakes(self.fake_latency).await?;
-                let chain = self.chain(&config)?;
-                let keys = point_at(&fakes, &mut config, &chain)?;
-                (Some(fakes), keys)
+                let fakes = fakes::start(self.fake_latency).await?;
+                fakes::point_at(&fakes, &mut config);
+                (Some(fakes), Keys::Fake)
             }
             false => {
                 self.drop_missing(&mut config)?;
@@ -283,12 +251,12 @@ fn no_key<'t>(
         pages.extend(key_page(target.vendor).filter(|page| !pages.contains(page)));
     }
     let are = if variables.len() == 1 { "is" } else { "are" };
-    let mut said = format!("{} {are} not set.", variables.join(" and "));
+    let mut said = format!("{} {are} not set.", listed(&variables));
     if allowed {
         said.insert_str(0, "no target is left: ");
     }
     if !pages.is_empty() {
-        said += &format!("\nKeys are made at {}.", pages.join(" and "));
+        said += &format!("\nKeys are made at {}.", listed(&pages));
     }
     said += match (variables.len(), others_left) {
         (1, false) => "\nSet it in the environment.",
@@ -298,7 +266,16 @@ fn no_key<'t>(
             "\nSet them in the environment, or go on without their targets: --allow-missing."
         }
     };
-    said + "\nTry without any key: opus-to-gemini chat --fake PROMPT"
+    said + "\nTry without any key: --fake."
+}
+
+/// As a sentence has it: `a, b and c`.
+fn listed(all: &[&str]) -> String {
+    match all {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
 }
 
 /// Where a vendor's keys are made, if known.

@@ -1,5 +1,5 @@
-//! Two fake vendors: real HTTP/1.1 servers on loopback that behave as Anthropic's and Gemini's
-//! OpenAI-compatible endpoints do, and misbehave as told.
+//! Fake vendors: real HTTP/1.1 servers on loopback that behave as Anthropic's and Gemini's
+//! OpenAI-compatible endpoints do, and as any other one does, and misbehave as told.
 //!
 //! They check what the real ones check (path, key, model id, fields) and answer in the shapes of
 //! the real ones, errors included. What they do with a request that passes is a [`Behaviour`],
@@ -32,6 +32,7 @@ mod chat;
 mod gemini;
 mod handle;
 mod log;
+mod openai;
 mod pair;
 mod played;
 mod reply;
@@ -44,6 +45,6 @@ pub use self::{
     behaviour::Behaviour,
     handle::{Builder, FakeVendor},
     log::{Did, Entry, KeyLabel},
-    pair::{FAKE_ANTHROPIC_KEY, FAKE_GEMINI_KEY, Fakes},
+    pair::{FAKE_ANTHROPIC_KEY, FAKE_GEMINI_KEY, FAKE_OPENAI_KEY, Fakes},
     vendor::Vendor,
 };

@@ -1,4 +1,4 @@
-//! Both fake vendors, as the pipeline wants them.
+//! The fake vendors, as the pipeline wants them.
 
 use std::io;
 
@@ -12,7 +12,10 @@ pub const FAKE_ANTHROPIC_KEY: &str = "fake-anthropic-key";
 /// The key that the fake Gemini of [`Fakes`] accepts. It opens nothing else.
 pub const FAKE_GEMINI_KEY: &str = "fake-gemini-key";
 
-/// Both fake vendors. Each accepts its own key and knows the other's, so that a key in the wrong
+/// The key that the fake of any other endpoint of [`Fakes`] accepts. It opens nothing else.
+pub const FAKE_OPENAI_KEY: &str = "fake-openai-key";
+
+/// The fake vendors. Each accepts its own key and knows the others', so that a key in the wrong
 /// place shows in the log.
 #[derive(Debug)]
 pub struct Fakes {
@@ -20,31 +23,45 @@ pub struct Fakes {
     pub anthropic: FakeVendor,
     /// Plays Gemini, with the label `gemini` for its key.
     pub gemini: FakeVendor,
+    /// Plays any other OpenAI-compatible endpoint, with the label `openai` for its key.
+    pub openai: FakeVendor,
 }
 
 impl Fakes {
-    /// Starts both; latencies are drawn from `chance`.
+    /// Starts all; latencies are drawn from `chance`.
     ///
     /// # Errors
     ///
     /// Those of the sockets.
     pub async fn start(chance: &Chance) -> io::Result<Self> {
-        let anthropic = FakeVendor::builder(Vendor::Anthropic)
-            .accepts("anthropic", FAKE_ANTHROPIC_KEY)
-            .knows("gemini", FAKE_GEMINI_KEY)
-            .chance(chance.clone());
-        let gemini = FakeVendor::builder(Vendor::Gemini)
-            .accepts("gemini", FAKE_GEMINI_KEY)
-            .knows("anthropic", FAKE_ANTHROPIC_KEY)
-            .chance(chance.clone());
+        let keys = [
+            (Vendor::Anthropic, FAKE_ANTHROPIC_KEY),
+            (Vendor::Gemini, FAKE_GEMINI_KEY),
+            (Vendor::OpenAi, FAKE_OPENAI_KEY),
+        ];
+        let fake = |vendor: Vendor| {
+            let fake = FakeVendor::builder(vendor).chance(chance.clone());
+            let fake = keys
+                .iter()
+                .fold(fake, |fake, (whose, key)| match *whose == vendor {
+                    true => fake.accepts(whose.as_str(), key),
+                    false => fake.knows(whose.as_str(), key),
+                });
+            fake.start()
+        };
         Ok(Self {
-            anthropic: anthropic.start().await?,
-            gemini: gemini.start().await?,
+            anthropic: fake(Vendor::Anthropic).await?,
+            gemini: fake(Vendor::Gemini).await?,
+            openai: fake(Vendor::OpenAi).await?,
         })
     }
 
-    /// Stops both.
+    /// Stops all.
     pub async fn stop(self) {
-        tokio::join!(self.anthropic.stop(), self.gemini.stop());
+        tokio::join!(
+            self.anthropic.stop(),
+            self.gemini.stop(),
+            self.openai.stop()
+        );
     }
 }

@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use http::request::Parts;
 
-use super::{anthropic, chat::Chat, gemini, log::KeyLabel, reply::Reply};
+use super::{anthropic, chat::Chat, gemini, log::KeyLabel, openai, reply::Reply};
 
 /// The vendor that a server plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -15,6 +15,9 @@ pub enum Vendor {
     /// `POST /v1beta/openai/chat/completions` as Gemini's serves it: unknown fields are rejected,
     /// hints come in the body.
     Gemini,
+    /// `POST /v1/chat/completions` as any other OpenAI-compatible endpoint serves it: every model is
+    /// known, unknown fields are ignored, hints come in headers.
+    OpenAi,
 }
 
 impl Vendor {
@@ -23,13 +26,14 @@ impl Vendor {
         match self {
             Self::Anthropic => "anthropic",
             Self::Gemini => "gemini",
+            Self::OpenAi => "openai",
         }
     }
 
     /// The path of its chat endpoint.
     pub fn path(self) -> &'static str {
         match self {
-            Self::Anthropic => "/v1/chat/completions",
+            Self::Anthropic | Self::OpenAi => "/v1/chat/completions",
             Self::Gemini => "/v1beta/openai/chat/completions",
         }
     }
@@ -39,6 +43,7 @@ impl Vendor {
         match self {
             Self::Anthropic => anthropic::check(head, key, body),
             Self::Gemini => gemini::check(head, key, body),
+            Self::OpenAi => openai::check(head, key, body),
         }
     }
 
@@ -46,6 +51,7 @@ impl Vendor {
         match self {
             Self::Anthropic => anthropic::answer(chat),
             Self::Gemini => gemini::answer(chat),
+            Self::OpenAi => openai::answer(chat),
         }
     }
 
@@ -53,6 +59,7 @@ impl Vendor {
         match self {
             Self::Anthropic => anthropic::throttled(retry_after),
             Self::Gemini => gemini::throttled(retry_after),
+            Self::OpenAi => openai::throttled(retry_after),
         }
     }
 
@@ -60,6 +67,7 @@ impl Vendor {
         match self {
             Self::Anthropic => anthropic::exhausted(),
             Self::Gemini => gemini::exhausted(),
+            Self::OpenAi => openai::exhausted(),
         }
     }
 
@@ -67,6 +75,7 @@ impl Vendor {
         match self {
             Self::Anthropic => anthropic::failed(status),
             Self::Gemini => gemini::failed(status),
+            Self::OpenAi => openai::failed(status),
         }
     }
 }

@@ -180,3 +180,32 @@ fn get(address: &str, path: &str) -> String {
     stream.read_to_string(&mut said).unwrap();
     said
 }
+
+#[cfg(unix)]
+#[test]
+fn callers_of_fakes_bring_keys_from_the_environment() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("gateway.toml");
+    fs::write(&file, "[gateway]\ninbound_keys_env = \"CALLERS_OF_MINE\"\n").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_opus-to-gemini"));
+    command
+        .args(["serve", "--fake", "--listen", "127.0.0.1:0", "--config"])
+        .arg(&file)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let without = command.output().unwrap();
+    assert!(!without.status.success());
+    let said = String::from_utf8(without.stderr).unwrap();
+    assert!(said.contains("CALLERS_OF_MINE"), "{said}");
+
+    let mut child = command.env("CALLERS_OF_MINE", "a-key").spawn().unwrap();
+    let mut line = String::new();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    stdout.read_line(&mut line).unwrap();
+    let base = line.trim_end().rsplit(' ').next().unwrap();
+    let address = base.trim_start_matches("http://").trim_end_matches("/v1");
+    let asked = get(address, "/v1/models");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(asked.starts_with("HTTP/1.1 401 "), "{asked}");
+}
