@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error};
 
 use super::kind::kind;
 
@@ -22,6 +22,7 @@ kind! {
 #[serde(default, deny_unknown_fields)]
 pub struct Gateway {
     /// The address to listen on. Loopback, unless a file says otherwise.
+    #[serde(deserialize_with = "listen")]
     pub listen: SocketAddr,
     /// The variable that holds the keys of callers, with commas or blanks between them. Empty:
     /// nobody is asked for one, unless [`inbound_keys_file`](Self::inbound_keys_file) is set.
@@ -58,6 +59,16 @@ pub struct Gateway {
     pub log: LogFormat,
     /// How many of the last calls `/status` shows.
     pub last_calls: u32,
+}
+
+fn listen<'de, D: Deserializer<'de>>(from: D) -> Result<SocketAddr, D::Error> {
+    let text = String::deserialize(from)?;
+    let wrong = |_| {
+        D::Error::custom(format_args!(
+            "{text:?} must be an address and a port such as \"127.0.0.1:8080\""
+        ))
+    };
+    text.parse().map_err(wrong)
 }
 
 impl Default for Gateway {

@@ -81,7 +81,7 @@ impl Display for Config {
         for (name, chain) in &self.chains {
             page.set(&key(name), quoted(chain), "")?;
         }
-        page.table("routes", "a model, or a pattern, to its chain")?;
+        page.table("routes", "a model or a pattern (*, ?) to its chain")?;
         for (model, route) in &self.routes {
             page.set(&key(model), quoted(route), "")?;
         }
@@ -133,7 +133,7 @@ impl Config {
             "for room at a target",
         )?;
         let refusals = quoted(self.failover.refusals.as_str());
-        page.set("refusals", refusals, "of content policies; or: next")
+        page.set("refusals", refusals, "by content policies: return, next")
     }
 
     fn retries(&self, page: &mut Page<'_, '_>) -> fmt::Result {
@@ -200,7 +200,7 @@ impl Config {
         page.table("stream", "checked to the end")?;
         page.set("enabled", stream.enabled, "")?;
         let commit = quoted(stream.commit.as_str());
-        page.set("commit", commit, "or: complete, held to its end")?;
+        page.set("commit", commit, "first_content; complete: held whole")?;
         page.set("idle", time(stream.idle), "silence, then it is broken")?;
         page.set("total", or_none(stream.total), "an attempt, to the end")?;
         page.set("most_held", stream.most_held, "bytes without content")?;
@@ -216,11 +216,11 @@ impl Config {
     fn server(&self, page: &mut Page<'_, '_>) -> fmt::Result {
         let gateway = &self.gateway;
         page.table("gateway", "the server of `serve`")?;
-        page.set("listen", quoted(gateway.listen), "")?;
+        page.set("listen", quoted(gateway.listen), "--listen goes before it")?;
         page.set(
             "inbound_keys_env",
             quoted(&gateway.inbound_keys_env),
-            "holds the keys of callers",
+            "holds callers' keys: \"a,b\"",
         )?;
         page.set(
             "inbound_keys_file",
@@ -254,7 +254,7 @@ impl Config {
         page.set(
             "min_timeout",
             time(gateway.min_timeout),
-            "of a request's own header",
+            "of x-spillway-timeout-ms",
         )?;
         page.set("max_timeout", time(gateway.max_timeout), "")?;
         page.set("log", quoted(gateway.log.as_str()), "text, json")?;
@@ -296,7 +296,8 @@ impl Config {
 
 impl Breaker {
     fn write(&self, page: &mut Page<'_, '_>, article: &str) -> fmt::Result {
-        page.head(self.enabled, self.kind.as_str(), "or: consecutive")?;
+        let kinds = "consecutive, consecutive_or_of_last";
+        page.head(self.enabled, self.kind.as_str(), kinds)?;
         page.set("failures", self.failures, &format!("in a row; {article}"))?;
         page.set("bad", self.bad, "or so many, with ..._or_of_last")?;
         page.set("of_last", self.of_last, "of the last calls")?;
