@@ -129,7 +129,8 @@ impl Gateway {
     }
 
     /// As a service for a server of the user's own. It lacks what only [`serve`](Self::serve) does:
-    /// time limits for connections, probes of targets, upkeep of metrics.
+    /// time limits for connections, upkeep of metrics, and the probes of targets, which are to be
+    /// spawned: `self.fleet().probes()`.
     pub fn router(&self) -> Router {
         router::router(self)
     }
