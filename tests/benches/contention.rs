@@ -1,6 +1,6 @@
 //! Many callers on one breaker: throughput of two threads against one, and the tail of refusals.
 //!
-//! Run with `cargo bench -p spillway-tests --bench contention`.
+//! Run with `cargo bench -p spillway-benches --bench contention`.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "a bench may")]
 

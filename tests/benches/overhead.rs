@@ -1,6 +1,6 @@
 //! What a clean call costs, side by side with the nearest peers in one process.
 //!
-//! Run with `cargo bench -p spillway-tests --bench overhead`. The last lines are ratios of medians
+//! Run with `cargo bench -p spillway-benches --bench overhead`. The last lines are ratios of medians
 //! of this run; single times depend on the machine.
 //!
 //! Both sides are called alike (ready, called, polled once, by the same function), built alike, and
