@@ -134,7 +134,10 @@ where
                 this.body.set(None);
                 return Poll::Ready(Input::Late(why));
             };
-            this.timer.as_mut().heard();
+            // After the last event only the end is waited for, and not for ever.
+            if !this.watch.is_done() {
+                this.timer.as_mut().heard();
+            }
             if matches!(frame, Some(Ok(_))) && !this.watch.is_complete() {
                 // A stream that always has more is never waited for, and so would never be late.
                 if let Some(why) = this.timer.is_past_total() {

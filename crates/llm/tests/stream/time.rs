@@ -131,6 +131,18 @@ async fn the_total_bounds_what_always_has_more() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_follows_the_last_event_does_not_keep_the_stream_open() {
+    let layer = within(only(|l| l.idle = Some(2 * SECOND)));
+    let start = Instant::now();
+    let answer = vec![text(TOKEN), text(FINISH), text(DONE)];
+    let upstream = Upstream::new([answer, every(SECOND, PING, 60)].concat());
+    let (_, end) = read(upstream.ask(&layer).await).await;
+    assert_eq!(start.elapsed(), 2 * SECOND);
+    assert_eq!(end.unwrap().class(), Class::Success);
+    assert_eq!(upstream.open(), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_complete_answer_is_no_stall() {
     let layer = within(only(|l| l.idle = Some(2 * SECOND)));
     for last in [FINISH, DONE] {
