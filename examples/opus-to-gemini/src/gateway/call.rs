@@ -24,7 +24,7 @@ use super::{
     queue::Slot,
     wall::{millis, now_ms},
 };
-use crate::pipeline::AnswerBody;
+use crate::pipeline::{AnswerBody, Secrets};
 
 /// A longer name of a model is cut in records.
 const LONGEST_NAME: usize = 100;
@@ -109,6 +109,10 @@ impl Call {
     pub(super) fn answers(mut self, status: u16, used: Used, body: Answer) -> CallBody {
         self.status = Some(status);
         self.used = used;
+        // Nobody asks for what is not there.
+        if body.body.is_end_stream() {
+            self.ends(Outcome::Answered);
+        }
         CallBody { body, call: self }
     }
 
@@ -191,7 +195,15 @@ pin_project! {
         #[pin]
         pub(super) body: AnswerBody,
         pub(super) end: Option<BodyEnd>,
+        // What an error in the stream must not show.
+        pub(super) secrets: Option<Secrets>,
     }
+}
+
+/// Whether a stream broke: what comes last of it is an error, in a vendor's own words it may be.
+fn is_broken(end: Option<&BodyEnd>) -> bool {
+    let end = end.and_then(BodyEnd::get);
+    end.is_some_and(|reading| reading.class() != Class::Success)
 }
 
 pin_project! {
@@ -213,7 +225,10 @@ impl Body for CallBody {
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let this = self.project();
         let mut answer = this.body.project();
-        let frame = ready!(answer.body.as_mut().poll_frame(cx));
+        let mut frame = ready!(answer.body.as_mut().poll_frame(cx));
+        if let (Some(secrets), true) = (answer.secrets, is_broken(answer.end.as_ref())) {
+            frame = frame.map(|f| f.map(|f| f.map_data(|data| secrets.blot_bytes(data))));
+        }
         match &frame {
             Some(Err(_)) => {
                 this.call.error = Some("body_failed".to_owned());

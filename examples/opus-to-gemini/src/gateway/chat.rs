@@ -9,7 +9,7 @@ use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts};
 use http_body_util::{BodyExt, Full};
 use tower::{Service, ServiceExt};
-use tower_spillway_core::{BodyEnd, Http, Read, Report};
+use tower_spillway_core::{BodyEnd, Class, Http, Read, Report};
 use tower_spillway_llm::{StreamUsage, Usage};
 
 use super::{
@@ -21,10 +21,12 @@ use super::{
     gateway::Current,
     headers,
     id::RequestId,
-    limit,
+    limit, models,
     read_body::{self, Bounds},
 };
-use crate::pipeline::{AnswerBody, ChatRequest, ChatResponse, NoChain, Pipeline};
+use crate::pipeline::{
+    AnswerBody, ChatRequest, ChatResponse, NoChain, Pipeline, is_answer, is_event_stream,
+};
 
 /// A longer error of a vendor's is cut off.
 const LONGEST_ERROR: usize = 1024 * 1024;
@@ -115,20 +117,15 @@ async fn serve(
 }
 
 fn route(current: &Current, asked: &Asked) -> Result<Pipeline, ApiError> {
-    let no_model = |model: &str| {
-        let message =
-            format!("There is no model {model:?} here. GET /v1/models lists those that there are.");
-        ApiError::invalid(StatusCode::NOT_FOUND, "model_not_found", message).param("model")
-    };
     if asked.fallbacks.is_empty() {
         let pipeline = current.fleet.route(&asked.model);
-        return pipeline.ok_or_else(|| no_model(&asked.model));
+        return pipeline.ok_or_else(|| models::unknown(&asked.model));
     }
     let mut models = vec![asked.model.clone()];
     models.extend(asked.fallbacks.iter().cloned());
     current.fleet.chain(&models).map_err(|error| match error {
-        NoChain::UnknownModel { model } => no_model(&model),
-        NoChain::Empty => no_model(&asked.model),
+        NoChain::UnknownModel { model } => models::unknown(&model),
+        NoChain::Empty => models::unknown(&asked.model),
     })
 }
 
@@ -144,20 +141,13 @@ fn request(call: &Call, mut headers: HeaderMap, body: Bytes) -> ChatRequest {
 async fn answer(failed: &Failed<'_>, response: ChatResponse) -> Result<Served, ApiError> {
     let reading = Http::new().read(Ok(&response));
     let (head, body) = response.into_parts();
-    let mut headers = headers::of_answer(&head.headers);
+    let pipeline = failed.pipeline;
+    let mut headers = headers::of_answer(&head.headers, |text| pipeline.blot(text) == text);
     if !head.status.is_success() {
         let body = failed.answer(head.status, &reading, error_body(body).await)?;
-        headers.insert(header::CONTENT_TYPE, headers::JSON);
-        headers.remove(header::CONTENT_ENCODING);
-        return Ok(Served {
-            status: head.status,
-            headers,
-            answer: whole(body),
-            used: Used::Unknown,
-            error: Some("rejected_by_vendor"),
-        });
+        return Ok(rejected(head.status, headers, body));
     }
-    if headers::is_stream(&head.headers) {
+    if is_event_stream(&head.headers) {
         // What buffers between here and the caller would make one piece of it.
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
@@ -166,7 +156,11 @@ async fn answer(failed: &Failed<'_>, response: ChatResponse) -> Result<Served, A
         return Ok(Served {
             status: head.status,
             headers,
-            answer: Answer { body, end },
+            answer: Answer {
+                body,
+                end,
+                secrets: Some(pipeline.secrets().clone()),
+            },
             used: usage.map(Used::Stream).unwrap_or_default(),
             error: None,
         });
@@ -174,6 +168,14 @@ async fn answer(failed: &Failed<'_>, response: ChatResponse) -> Result<Served, A
     // It is here already: the pipeline reads plain answers whole.
     let body = body.collect().await.map_err(|error| failed.error(&error))?;
     let body = body.to_bytes();
+    if is_answer(&body) {
+        headers.insert(header::CONTENT_TYPE, headers::JSON);
+        headers.remove(header::CONTENT_ENCODING);
+    } else if reading.class() != Class::Success {
+        // It says 200 and means something else.
+        let body = failed.answer(StatusCode::BAD_REQUEST, &reading, body)?;
+        return Ok(rejected(StatusCode::BAD_REQUEST, headers, body));
+    }
     let usage = Usage::of_answer(&body);
     Ok(Served {
         status: head.status,
@@ -182,6 +184,19 @@ async fn answer(failed: &Failed<'_>, response: ChatResponse) -> Result<Served, A
         used: Used::Plain(usage),
         error: None,
     })
+}
+
+/// The request is wrong, as a vendor says.
+fn rejected(status: StatusCode, mut headers: HeaderMap, body: Bytes) -> Served {
+    headers.insert(header::CONTENT_TYPE, headers::JSON);
+    headers.remove(header::CONTENT_ENCODING);
+    Served {
+        status,
+        headers,
+        answer: whole(body),
+        used: Used::Unknown,
+        error: Some("rejected_by_vendor"),
+    }
 }
 
 /// The body of an error, as much of it as can be read.
@@ -202,6 +217,7 @@ fn whole(body: Bytes) -> Answer {
     Answer {
         body: body.boxed_unsync(),
         end: None,
+        secrets: None,
     }
 }
 

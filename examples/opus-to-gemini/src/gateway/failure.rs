@@ -58,7 +58,7 @@ impl Failed<'_> {
             .target
             .as_ref()
             .map_or("the vendor", |t| t.as_str());
-        if status.is_redirection() || status.is_informational() {
+        if status.is_redirection() {
             let message = format!("{target} answered {status}: redirects are not followed.");
             let status = StatusCode::BAD_GATEWAY;
             return Err(ApiError::out(status, "upstream_redirect", message).tried(self.tried()));

@@ -81,9 +81,11 @@ impl Figures {
         let target = of(&mut targets, name);
         target.served += 1;
         if let Some(tokens) = entry.tokens {
-            target.tokens.input += tokens.input;
-            target.tokens.cached += tokens.cached;
-            target.tokens.output += tokens.output;
+            // A vendor's word for it, which may be any number.
+            let all = &mut target.tokens;
+            all.input = all.input.saturating_add(tokens.input);
+            all.cached = all.cached.saturating_add(tokens.cached);
+            all.output = all.output.saturating_add(tokens.output);
         }
         target.cost = target.cost + cost.unwrap_or_default();
     }

@@ -46,24 +46,19 @@ const IDS: [HeaderName; 2] = [
 /// request under a name of its own.
 ///
 /// Nothing else: rate limits are those of the gateway's account at one of several vendors, cookies
-/// are between the gateway and the vendor, and length and connection are each side's own.
-pub(super) fn of_answer(vendor: &HeaderMap) -> HeaderMap {
+/// are between the gateway and the vendor, and length and connection are each side's own. Nor what
+/// `clean` finds a key in: a vendor may send back what it was sent.
+pub(super) fn of_answer(vendor: &HeaderMap, clean: impl Fn(&str) -> bool) -> HeaderMap {
+    let clean = |value: &&HeaderValue| value.to_str().is_ok_and(&clean);
     let mut headers = HeaderMap::with_capacity(12);
     for name in OF_THE_BODY {
-        if let Some(value) = vendor.get(&name) {
+        if let Some(value) = vendor.get(&name).filter(clean) {
             headers.insert(name, value.clone());
         }
     }
     let id = IDS.iter().find_map(|name| vendor.get(name));
-    if let Some(id) = id.filter(|id| id.len() <= 200) {
+    if let Some(id) = id.filter(|id| id.len() <= 200).filter(clean) {
         headers.insert(UPSTREAM_ID, id.clone());
     }
     headers
-}
-
-/// Whether an answer comes in events.
-pub(super) fn is_stream(headers: &HeaderMap) -> bool {
-    let kind = headers.get(header::CONTENT_TYPE);
-    let kind = kind.and_then(|v| v.to_str().ok()).map(str::trim_start);
-    kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
 }

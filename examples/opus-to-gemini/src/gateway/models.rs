@@ -2,7 +2,7 @@
 
 use axum::{
     body::Body,
-    extract::{Path, State},
+    extract::{Path, State, rejection::PathRejection},
     response::{IntoResponse, Response},
 };
 use http::{StatusCode, header};
@@ -16,16 +16,24 @@ pub(super) async fn list(State(gateway): State<Gateway>) -> Response {
     answer(&json!({"object": "list", "data": models}))
 }
 
-pub(super) async fn one(State(gateway): State<Gateway>, Path(id): Path<String>) -> Response {
+pub(super) async fn one(
+    State(gateway): State<Gateway>,
+    id: Result<Path<String>, PathRejection>,
+) -> Response {
+    // What is no text names no model either.
+    let id = id.map(|Path(id)| id).unwrap_or_default();
     if gateway.current().fleet.route(&id).is_some() {
         return answer(&model(&gateway, &id));
     }
-    let id: String = id.chars().take(100).collect();
+    unknown(&id).into_response()
+}
+
+/// There is no such model; of a long name its beginning is told.
+pub(super) fn unknown(model: &str) -> ApiError {
+    let model: String = model.chars().take(100).collect();
     let message =
-        format!("There is no model {id:?} here. GET /v1/models lists those that there are.");
-    ApiError::invalid(StatusCode::NOT_FOUND, "model_not_found", message)
-        .param("model")
-        .into_response()
+        format!("There is no model {model:?} here. GET /v1/models lists those that there are.");
+    ApiError::invalid(StatusCode::NOT_FOUND, "model_not_found", message).param("model")
 }
 
 fn model(gateway: &Gateway, id: &str) -> Value {

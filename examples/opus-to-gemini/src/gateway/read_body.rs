@@ -32,6 +32,13 @@ pub(super) async fn read(
         let message = "The body is compressed, and this gateway reads plain JSON only.";
         return Err(ApiError::invalid(status, "unsupported_encoding", message));
     }
+    if body.size_hint().lower() > bounds.most {
+        // It says so before it sends anything; one that asks first is not told to go on.
+        if !headers.contains_key(header::EXPECT) {
+            timeout(LINGER, discard(body, bounds.most)).await.ok();
+        }
+        return Err(too_large(bounds.most));
+    }
     match timeout(bounds.within, collect(body, bounds.most)).await {
         Ok(read) => read,
         Err(_) => {
@@ -62,9 +69,7 @@ async fn collect(mut body: Body, most: u64) -> Result<Bytes, ApiError> {
         if !fits(read.len().saturating_add(data.len())) {
             drop(read);
             timeout(LINGER, discard(body, most)).await.ok();
-            let message = format!("The body of the request is longer than {most} bytes.");
-            let status = StatusCode::PAYLOAD_TOO_LARGE;
-            return Err(ApiError::invalid(status, "request_too_large", message));
+            return Err(too_large(most));
         }
         if read.is_empty() && body.is_end_stream() {
             return Ok(data);
@@ -72,6 +77,12 @@ async fn collect(mut body: Body, most: u64) -> Result<Bytes, ApiError> {
         read.extend_from_slice(&data);
     }
     Ok(read.freeze())
+}
+
+fn too_large(most: u64) -> ApiError {
+    let message = format!("The body of the request is longer than {most} bytes.");
+    let status = StatusCode::PAYLOAD_TOO_LARGE;
+    ApiError::invalid(status, "request_too_large", message)
 }
 
 /// Reads on for a while: a client that is still sending when the connection closes never sees the

@@ -39,16 +39,20 @@ pub(super) fn router(gateway: &Gateway) -> Router {
 }
 
 async fn nothing_here(request: Request) -> Response {
-    let (method, path) = (request.method(), request.uri().path());
-    let path: String = path.chars().take(100).collect();
+    let (method, path) = (request.method(), path(&request));
     let message = format!("There is no {method} {path} here. There is: {ENDPOINTS}.");
     ApiError::invalid(StatusCode::NOT_FOUND, "not_found", message).into_response()
+}
+
+/// The path, as much of it as is fit for a message.
+fn path(request: &Request) -> String {
+    request.uri().path().chars().take(100).collect()
 }
 
 async fn wrong_method(request: Request) -> Response {
     let message = format!(
         "{} is not answered with {}. There is: {ENDPOINTS}.",
-        request.uri().path(),
+        path(&request),
         request.method()
     );
     let status = StatusCode::METHOD_NOT_ALLOWED;

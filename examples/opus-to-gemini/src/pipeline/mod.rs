@@ -16,6 +16,7 @@
 //!                     VendorVerdictLayer     what the vendor's error means
 //!                       InFlightLayer        so many calls at one time
 //!                         AttemptTimeoutLayer  each attempt has its limit
+//!                           (hollow)           a success without an answer in it is none
 //!                           WholeAnswerLayer   a plain answer counts once its last byte is here
 //!                             client           hyper-util, rustls
 //! ```
@@ -38,6 +39,7 @@ mod client;
 mod error;
 mod fleet;
 mod fresh;
+mod hollow;
 mod keyring;
 mod member;
 mod own;
@@ -54,7 +56,6 @@ mod trust;
 mod upstream;
 mod whole;
 
-pub(crate) use self::whole::is_stream;
 pub use self::{
     builder::Builder,
     error::BuildError,
@@ -65,4 +66,9 @@ pub use self::{
     stack::{AnswerBody, ChatRequest, ChatResponse},
     upstream::Upstream,
     whole::{WholeAnswer, WholeAnswerLayer, WholeFuture},
+};
+pub(crate) use self::{
+    hollow::is_answer,
+    secret::Secrets,
+    whole::{is_event_stream, is_stream},
 };

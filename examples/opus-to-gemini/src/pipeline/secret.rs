@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::HeaderValue;
 use secrecy::{ExposeSecret, SecretString};
 
@@ -23,7 +24,7 @@ pub(super) fn header(scheme: &str, key: &SecretString) -> Option<HeaderValue> {
 
 /// All keys of a pipeline, to take them out of what a vendor says.
 #[derive(Clone, Debug)]
-pub(super) struct Secrets(Arc<[SecretString]>);
+pub(crate) struct Secrets(Arc<[SecretString]>);
 
 impl Secrets {
     pub(super) fn new(keys: impl IntoIterator<Item = SecretString>) -> Self {
@@ -31,10 +32,22 @@ impl Secrets {
     }
 
     /// The text with every key blotted out: a vendor may quote the key that it rejects.
-    pub(super) fn blot(&self, text: &str) -> String {
+    pub(crate) fn blot(&self, text: &str) -> String {
         self.0.iter().fold(text.to_owned(), |text, key| {
             text.replace(key.expose_secret(), "[key]")
         })
+    }
+}
+
+impl Secrets {
+    /// The same of bytes: those that came, where there is no key in them.
+    pub(crate) fn blot_bytes(&self, bytes: Bytes) -> Bytes {
+        let text = String::from_utf8_lossy(&bytes);
+        let blotted = self.blot(&text);
+        match blotted == text {
+            true => bytes,
+            false => blotted.into(),
+        }
     }
 }
 

@@ -130,6 +130,10 @@ impl Pipeline {
     pub fn blot(&self, text: &str) -> String {
         self.secrets.blot(text)
     }
+
+    pub(crate) fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
 }
 
 impl Service<ChatRequest> for Pipeline {

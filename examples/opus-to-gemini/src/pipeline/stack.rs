@@ -29,6 +29,7 @@ use super::{
     client::Bottom,
     error::BuildError,
     fresh::FreshLayer,
+    hollow,
     member::Member,
     own::{AnyPolicy, Own},
     policies, refusal,
@@ -202,7 +203,8 @@ impl Layers {
             refusals,
         } = elsewhere;
         let Bottom { client, pool } = state.bottom.clone();
-        let rules = state.upstream.reads(self.config.verdict.enabled, refusals);
+        let bodies = self.config.verdict.enabled;
+        let rules = state.upstream.reads(bodies, refusals);
         let guard = match self.config.stream.enabled {
             true => Some(policies::stream_guard(&self.config.stream, &rules)?),
             false => None,
@@ -228,6 +230,7 @@ impl Layers {
             // The limits come with the request: they are the target's.
             .layer(AttemptTimeoutLayer::new(AttemptLimits::default()))
             .map_response(move |answer| {
+                let answer = if bodies { hollow::mark(answer) } else { answer };
                 if refusals {
                     refusal::mark(answer)
                 } else {

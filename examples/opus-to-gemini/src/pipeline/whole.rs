@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{Response, header, response::Parts};
+use http::{HeaderMap, HeaderValue, Response, header, response::Parts};
 use http_body::Body;
 use http_body_util::{BodyExt, Either, Full, Limited, combinators::Collect};
 use pin_project_lite::pin_project;
@@ -23,7 +23,8 @@ const MOST: usize = 32 * 1024 * 1024;
 ///
 /// Without it an attempt is over with its response head: a body that breaks off, or stalls, is the
 /// caller's trouble, although nothing of it was used and another target could answer. Streams
-/// (`text/event-stream`) pass as they are.
+/// (`text/event-stream`) of a success pass as they are; an error is read whole whatever its type, or
+/// it could come for ever.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WholeAnswerLayer;
 
@@ -144,13 +145,25 @@ where
     }
 }
 
-/// Whether an answer comes as a stream of events.
+/// Whether an answer comes as a stream of events that can be read as they come.
 pub(crate) fn is_stream<B>(response: &Response<B>) -> bool {
-    response
-        .headers()
-        .get(header::CONTENT_TYPE)
-        .and_then(|v| v.to_str().ok())
-        .is_some_and(|v| v.trim_start().starts_with("text/event-stream"))
+    response.status().is_success() && is_event_stream(response.headers())
+}
+
+/// Whether these are the headers of events that are not compressed: nobody asks for that here, and
+/// what is compressed cannot be checked.
+pub(crate) fn is_event_stream(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|v| v.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    kind.eq_ignore_ascii_case("text/event-stream") && !is_encoded(headers)
+}
+
+/// Whether a body is compressed.
+fn is_encoded(headers: &HeaderMap) -> bool {
+    let plain = |v: &HeaderValue| v.is_empty() || v.as_bytes().eq_ignore_ascii_case(b"identity");
+    let encodings = headers.get_all(header::CONTENT_ENCODING);
+    !encodings.iter().all(plain)
 }
 
 impl<F, B> fmt::Debug for WholeFuture<F, B>

@@ -157,3 +157,11 @@ async fn the_page_is_one_file_that_asks_nobody_else() {
     let again = served.get("/").await;
     assert_ne!(again.header("content-security-policy"), Some(policy));
 }
+
+#[tokio::test]
+async fn a_path_that_is_no_text_names_no_model() {
+    let served = Served::start(|_| {}).await;
+    let reply = served.get("/v1/models/%ff").await;
+    assert_eq!(reply.status, 404);
+    assert_eq!(reply.error()["code"], "model_not_found");
+}

@@ -61,6 +61,11 @@ async fn an_unknown_model_is_not_found() {
         (&json!("model_not_found"), &json!("model"))
     );
     assert_eq!(reply.header("x-should-retry"), Some("false"));
+
+    chat["model"] = "m".repeat(100_000).into();
+    let reply = served.send(served.chat(&chat)).await;
+    assert_eq!(reply.status, 404);
+    assert!(reply.body.len() < 1000, "{}", reply.body.len());
 }
 
 #[tokio::test]

@@ -162,6 +162,18 @@ async fn a_body_that_is_too_long_is_413() {
 }
 
 #[tokio::test]
+async fn a_body_that_says_that_it_is_too_long_is_413_before_it_comes() {
+    let served = Served::start(|_| {}).await;
+    let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
+                content-length: 99999999999\r\n";
+    for expects in ["expect: 100-continue\r\n\r\n", "\r\n{"] {
+        let (_stream, said) = raw(&served, &format!("{head}{expects}")).await;
+        // It is not told to send it, and not waited for.
+        assert!(said.starts_with("HTTP/1.1 413 "), "{said}");
+    }
+}
+
+#[tokio::test]
 async fn a_compressed_body_is_415() {
     let served = Served::start(|_| {}).await;
     let mut request = served.chat(&hello());

@@ -6,6 +6,7 @@ mod answers;
 mod callers;
 mod endpoints;
 mod errors;
+mod hostile;
 mod limits;
 mod logs;
 mod reload;
