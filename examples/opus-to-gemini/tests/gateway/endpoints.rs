@@ -165,3 +165,27 @@ async fn a_path_that_is_no_text_names_no_model() {
     assert_eq!(reply.status, 404);
     assert_eq!(reply.error()["code"], "model_not_found");
 }
+
+#[tokio::test]
+async fn the_router_may_be_nested_in_another_server() {
+    let served =
+        Served::start(|config| config.gateway.inbound_keys_env = "CALLER_KEYS".into()).await;
+    let app = axum::Router::new().nest("/llm", served.gateway.router());
+    let ask = |path: &str| {
+        let request = http::Request::get(path).body(axum::body::Body::empty());
+        tower::ServiceExt::oneshot(app.clone(), request.unwrap())
+    };
+    for (path, status) in [
+        ("/llm", 200),
+        ("/llm/healthz", 200),
+        ("/llm/v1/models", 401),
+        ("/llm/nothing", 404),
+        ("/healthz", 404),
+    ] {
+        assert_eq!(ask(path).await.unwrap().status(), status, "{path}");
+    }
+    let page = ask("/llm").await.unwrap().into_body();
+    let page = http_body_util::BodyExt::collect(page).await.unwrap();
+    let page = String::from_utf8(page.to_bytes().to_vec()).unwrap();
+    assert!(page.contains("location.pathname") && !page.contains("fetch(\"/"));
+}
