@@ -352,3 +352,16 @@ async fn headers_of_callers_stay_here_and_those_of_vendors_there() {
     assert_eq!(sent["model"], "stub-model");
     assert!(sent.get("fallbacks").is_none(), "{sent}");
 }
+
+#[tokio::test]
+async fn an_error_in_a_200_is_an_error() {
+    for chat in [hello(), streamed()] {
+        let served = Served::start(|_| {}).await;
+        served.fakes.anthropic.set(Behaviour::ErrorAs200);
+        served.fakes.gemini.set(Behaviour::ErrorAs200);
+        let reply = served.send(served.chat(&chat)).await;
+        assert_eq!(reply.status, 503);
+        assert_eq!(reply.error()["code"], "all_targets_failed");
+        assert_eq!(reply.header("x-should-retry"), Some("false"));
+    }
+}
