@@ -276,3 +276,27 @@ async fn connections_are_counted_and_a_stop_ends_even_hung_ones() {
     fakes.stop().await;
     assert!(hung.await.unwrap());
 }
+
+#[tokio::test]
+async fn faults_come_by_chance_and_not_where_something_is_asked_for() {
+    let (fakes, caller) = fakes().await;
+    let ask = async || caller.anthropic(&fakes, &chat(OPUS, json!({}))).await.0;
+    let failing = [500, 503].map(|status| Behaviour::Fail { status });
+
+    fakes.anthropic.set_faults(30, failing);
+    let mut statuses = Vec::new();
+    for _ in 0..100 {
+        statuses.push(ask().await);
+    }
+    let of = |status| statuses.iter().filter(|s| **s == status).count();
+    assert!((15..=45).contains(&(of(500) + of(503))), "{statuses:?}");
+    assert!(of(500) > 0 && of(503) > 0);
+
+    fakes.anthropic.set_faults(100, failing);
+    fakes.anthropic.next(1, Behaviour::Answer);
+    assert_eq!(ask().await, 200);
+    assert_ne!(ask().await, 200);
+    fakes.anthropic.set_faults(0, failing);
+    assert_eq!(ask().await, 200);
+    fakes.stop().await;
+}

@@ -15,7 +15,7 @@ use super::{
     behaviour::Behaviour,
     log::Entry,
     server,
-    state::{Key, State},
+    state::{Faults, Key, State},
     vendor::Vendor,
 };
 
@@ -130,6 +130,15 @@ impl FakeVendor {
     pub fn next(&self, times: usize, behaviour: Behaviour) {
         let again = std::iter::repeat_n(behaviour, times);
         self.state.script().next.extend(again);
+    }
+
+    /// With so many of a hundred requests it does one of these from now on, both drawn by chance;
+    /// with none of those that [`next`](Self::next) is for.
+    pub fn set_faults(&self, percent: u8, of: impl Into<Vec<Behaviour>>) {
+        self.state.script().faults = Faults {
+            percent: percent.into(),
+            of: of.into(),
+        };
     }
 
     /// How long answers take from now on; each one is drawn from this range.

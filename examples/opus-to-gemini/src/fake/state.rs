@@ -41,9 +41,28 @@ pub(super) struct State {
 pub(super) struct Script {
     pub(super) always: Behaviour,
     pub(super) next: VecDeque<Behaviour>,
+    pub(super) faults: Faults,
     pub(super) latency: RangeInclusive<Duration>,
     pub(super) stream: Duration,
     pub(super) words: Option<usize>,
+}
+
+/// What is done instead, now and then.
+#[derive(Default)]
+pub(super) struct Faults {
+    pub(super) percent: u64,
+    pub(super) of: Vec<Behaviour>,
+}
+
+impl Faults {
+    fn draw(&self, chance: &Chance) -> Option<Behaviour> {
+        if chance.up_to(99) >= self.percent {
+            return None;
+        }
+        let last = u64::try_from(self.of.len().checked_sub(1)?).ok()?;
+        let drawn = usize::try_from(chance.up_to(last)).ok()?;
+        self.of.get(drawn).copied()
+    }
 }
 
 impl State {
@@ -62,6 +81,7 @@ impl State {
             script: Mutex::new(Script {
                 always: Behaviour::Answer,
                 next: VecDeque::new(),
+                faults: Faults::default(),
                 latency,
                 stream: Duration::ZERO,
                 words: None,
@@ -81,7 +101,9 @@ impl State {
     /// What to do with the next request, and after how long.
     pub(super) fn turn(&self) -> (Behaviour, Duration) {
         let mut script = self.script();
-        let behaviour = script.next.pop_front().unwrap_or(script.always);
+        let asked_for = script.next.pop_front();
+        let behaviour = asked_for.or_else(|| script.faults.draw(&self.chance));
+        let behaviour = behaviour.unwrap_or(script.always);
         let (least, most) = (*script.latency.start(), *script.latency.end());
         drop(script);
         let latency = least + self.chance.duration_up_to(most.saturating_sub(least));
