@@ -69,8 +69,10 @@ pub(super) async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
         signals::told(stops.clone(), 1),
         signals::told(stops, 2),
     );
+    // A task of its own: taking a file in takes its time, and nobody is to wait for it.
+    let serving = tokio::spawn(serving);
     tokio::select! {
-        served = serving => served?,
+        served = serving => served??,
         () = args.reload(&gateway, fakes.as_ref(), hang_up) => {}
     }
     if let Some(fakes) = fakes {
