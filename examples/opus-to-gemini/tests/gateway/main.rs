@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may")]
 
+mod aborts;
 mod answers;
 mod callers;
 mod endpoints;
