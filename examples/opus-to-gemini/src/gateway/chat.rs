@@ -119,12 +119,12 @@ async fn serve(
 fn route(current: &Current, asked: &Asked) -> Result<Pipeline, ApiError> {
     if asked.fallbacks.is_empty() {
         let pipeline = current.fleet.route(&asked.model);
-        return pipeline.ok_or_else(|| models::unknown(&asked.model));
+        return pipeline.ok_or_else(|| models::unserved(&current.fleet, &asked.model));
     }
     let mut models = vec![asked.model.clone()];
     models.extend(asked.fallbacks.iter().cloned());
     current.fleet.chain(&models).map_err(|error| match error {
-        NoChain::UnknownModel { model } => models::unknown(&model),
+        NoChain::UnknownModel { model } => models::unserved(&current.fleet, &model),
         NoChain::Empty => models::unknown(&asked.model),
     })
 }

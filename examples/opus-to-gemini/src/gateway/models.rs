@@ -9,6 +9,7 @@ use http::{StatusCode, header};
 use serde_json::{Value, json};
 
 use super::{Gateway, error::ApiError, headers};
+use crate::pipeline::Fleet;
 
 pub(super) async fn list(State(gateway): State<Gateway>) -> Response {
     let models = gateway.current().fleet.models();
@@ -34,6 +35,19 @@ pub(super) fn unknown(model: &str) -> ApiError {
     let message =
         format!("There is no model {model:?} here. GET /v1/models lists those that there are.");
     ApiError::invalid(StatusCode::NOT_FOUND, "model_not_found", message).param("model")
+}
+
+/// Nobody is asked for that model: it is not there, or all its targets drain, which will pass.
+pub(super) fn unserved(fleet: &Fleet, model: &str) -> ApiError {
+    if !fleet.drains(model) {
+        return unknown(model);
+    }
+    let message = "All targets of this model drain: they get no new calls.";
+    ApiError::out(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "all_targets_drain",
+        message,
+    )
 }
 
 fn model(gateway: &Gateway, id: &str) -> Value {

@@ -48,6 +48,26 @@ async fn calls_under_way_end_as_they_began_and_new_ones_go_the_new_way() {
 }
 
 #[tokio::test]
+async fn a_model_whose_targets_all_drain_is_there_and_not_served() {
+    let served = Served::start(|config| {
+        config
+            .routes
+            .insert("only-opus".into(), Route::To("opus".into()));
+    })
+    .await;
+    let mut config = served.config.clone();
+    config.targets.get_mut("opus").unwrap().enabled = false;
+    served.gateway.reload(&config, key).unwrap();
+    let mut chat = hello();
+    chat["model"] = "only-opus".into();
+    let reply = served.send(served.chat(&chat)).await;
+    assert_eq!(reply.status, 503);
+    assert_eq!(reply.error()["code"], "all_targets_drain");
+    chat["model"] = "nobody".into();
+    assert_eq!(served.send(served.chat(&chat)).await.status, 404);
+}
+
+#[tokio::test]
 async fn a_breaker_of_a_target_that_stays_is_kept() {
     let served = Served::start(|_| {}).await;
     let opened = |served: &Served| {

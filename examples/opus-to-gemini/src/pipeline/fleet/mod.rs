@@ -165,6 +165,11 @@ impl Fleet {
         self.0.pipelines.get(chain).cloned()
     }
 
+    /// Whether a model has targets here, and all of them drain.
+    pub fn drains(&self, model: &str) -> bool {
+        self.0.routes.find(model).is_some() && self.route(model).is_none()
+    }
+
     /// A chain that a request brings: of each model the first target that does not drain, each
     /// once.
     ///
