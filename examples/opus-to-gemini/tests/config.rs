@@ -197,6 +197,10 @@ fn whatever_is_wrong_has_its_line_and_the_reason() {
             "line 2: chains.fast must name each",
         ),
         (
+            "[targets.\"a\\nb\"]\nurl = \"https://a.example\"\nmodel = \"m\"",
+            "line 1: targets.a\nb must have a name that a line can hold",
+        ),
+        (
             "[call]\nplain_deadline = \"never\"",
             "line 2: \"never\" must be a duration",
         ),

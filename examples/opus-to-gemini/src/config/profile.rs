@@ -76,7 +76,8 @@ impl Config {
                 enabled: true,
                 commit: Commit::FirstContent,
                 idle: secs(60),
-                total: None,
+                // One that never ends would keep its place for ever.
+                total: Some(secs(900)),
                 most_held: 1 << 20,
                 most_answer: 8 << 20,
             },

@@ -62,7 +62,7 @@ impl Limits {
         let head = limited.then_some(target.streaming_within);
         let total = match config.stream.commit {
             // Held to its end it is waited for like a plain answer.
-            Commit::Complete => config.stream.total.or(plain),
+            Commit::Complete => [plain, config.stream.total].into_iter().flatten().min(),
             _ => config.stream.total,
         };
         let stream = StreamLimits {

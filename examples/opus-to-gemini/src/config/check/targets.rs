@@ -14,6 +14,11 @@ impl Config {
 
     fn check_target(&self, found: &mut Found, name: &str, target: &Target) {
         let path = |key| ["targets", name, key];
+        found.ensure(
+            !name.is_empty() && !name.chars().any(char::is_control),
+            &["targets", name],
+            "have a name that a line can hold",
+        );
         found.ensure(!target.url.is_empty(), &path("url"), "be set");
         found.ensure(!target.model.is_empty(), &path("model"), "be set");
         let url = &target.url;
