@@ -1,4 +1,7 @@
 //! Allocations of a clean call, exactly. One test only: the counter is the whole process's.
+//!
+//! Where something else in the build turns the feature `metrics` on, an attempt at a named target
+//! is counted, and what that allocates is told apart.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,9 +12,18 @@
 
 mod common;
 
-use std::{alloc::System, future::Ready, future::ready, time::Duration};
+use std::{
+    alloc::System,
+    future::{Ready, ready},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use common::{Body, Req, Res};
+use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use tower::{Service, ServiceBuilder, ServiceExt, service_fn};
 use tower_layer::Layer;
@@ -54,8 +66,53 @@ fn http_client(request: Req) -> Ready<Result<Res, BoxError>> {
     ready(Ok(http::Response::new(request.into_body())))
 }
 
+/// Whether anything was counted.
+struct Counted(Arc<AtomicBool>);
+
+impl Recorder for Counted {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn register_counter(&self, _: &Key, _: &Metadata<'_>) -> Counter {
+        self.0.store(true, Ordering::Relaxed);
+        Counter::noop()
+    }
+
+    fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
+        Gauge::noop()
+    }
+
+    fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
+        Histogram::noop()
+    }
+}
+
+/// What counting a clean attempt at a named target allocates: the labels and the name, where
+/// metrics are on.
+async fn of_metrics() -> usize {
+    const LABELS: usize = 2;
+    let counted = Arc::<AtomicBool>::default();
+    metrics::set_global_recorder(Counted(Arc::clone(&counted))).unwrap();
+    let mut alone = JitterBackoffLayer::new()
+        .adapter(Plain(classify))
+        .layer(service_fn(plain_client));
+    alone
+        .ready()
+        .await
+        .unwrap()
+        .call(Carried::new(7))
+        .await
+        .unwrap();
+    match counted.load(Ordering::Relaxed) {
+        true => LABELS,
+        false => 0,
+    }
+}
+
 #[tokio::test]
 async fn clean_calls() {
+    let metrics = of_metrics().await;
     let plain = Plain(classify);
     let client = service_fn(plain_client);
     let request = || Carried::new(7);
@@ -104,9 +161,10 @@ async fn clean_calls() {
                 .adapter(plain),
         )
         .service(failover.unwrap().adapter(plain));
-    assert_eq!(allocations(stack, request).await, 1, "the whole stack");
+    let whole = allocations(stack, request).await;
+    assert_eq!(whole, 1 + metrics, "the whole stack");
 
-    over_http().await;
+    over_http(metrics).await;
 }
 
 /// An extension in a map that has none yet: the map, its table, the value.
@@ -115,7 +173,7 @@ const LEDGER: usize = 1;
 
 /// Over `http` a copy of a request costs what its parts cost, which depends on the request. It is
 /// measured here, so that the rest can be exact.
-async fn over_http() {
+async fn over_http(metrics: usize) {
     let client = service_fn(http_client);
     let request = || {
         http::Request::post("http://localhost/chat")
@@ -165,7 +223,7 @@ async fn over_http() {
     let whole = allocations(stack, request).await;
     assert_eq!(
         whole,
-        LEDGER + ENTRY + copy + second_copy + ENTRY,
+        LEDGER + ENTRY + copy + second_copy + ENTRY + metrics,
         "the whole stack: one copy for the failover, one for the driver"
     );
 }
