@@ -117,13 +117,13 @@ fn probes_without_users() {
                 .unwrap(),
         );
         breaker.trip();
-        tokio::time::sleep(Duration::from_millis(10_800)).await;
+        tokio::time::sleep(Duration::from_millis(11_300)).await;
     });
     let probes = |outcome: &str| {
         let name = format!("spillway.breaker.probes{{target=opus,outcome={outcome}}}");
         told.get(&name).copied()
     };
-    // At 5 s, then 1.5 s later for the bad one, then each second; closed with the sixth.
+    // At 5 s, then 2 s later for the bad one, then each second; closed with the sixth.
     assert_eq!((probes("bad"), probes("good")), (Some(1.0), Some(5.0)));
 }
 
