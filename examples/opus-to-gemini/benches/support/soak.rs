@@ -52,7 +52,7 @@ const PARTS: usize = 20;
 /// No call takes so long, or it is lost.
 const LIMIT: Duration = Duration::from_secs(30);
 /// How soon a caller comes back who was told that every target is out: sooner than it was told to.
-const BACK: Duration = Duration::from_millis(20);
+const BACK: Duration = Duration::from_millis(250);
 /// Of a hundred callers, those who leave after the first piece of a stream.
 const LEAVERS: u64 = 2;
 
