@@ -79,7 +79,9 @@ const FAULTS: [Behaviour; 17] = [
     Behaviour::ErrorAs200,
 ];
 
-/// Short waits and limits, so that a fault costs a part of a second; else the shipped settings.
+/// Short waits and limits, so that a fault costs a part of a second; and breakers that open now and
+/// then, not all the time: faults by chance come three in a row soon among so many calls. Else the
+/// shipped settings.
 fn settings(fakes: &Fakes, in_flight: usize) -> String {
     format!(
         r#"
@@ -96,6 +98,8 @@ fn settings(fakes: &Fakes, in_flight: usize) -> String {
         base = "5ms"
         cap = "50ms"
         [breaker]
+        failures = 4
+        bad = 8
         open = "100ms"
         max_open = "500ms"
         ramp = "100ms"
