@@ -18,6 +18,7 @@ use http_body::{Body, Frame};
 use http_body_util::BodyExt;
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use spillway_tests::Open;
 use tokio::{
     net::TcpListener,
     sync::{
@@ -51,22 +52,6 @@ pub(super) struct Server {
     open: Arc<AtomicUsize>,
     told: Arc<Notify>,
     accept: JoinHandle<()>,
-}
-
-/// One more, until it is dropped.
-struct Open(Arc<AtomicUsize>);
-
-impl Open {
-    fn new(count: &Arc<AtomicUsize>) -> Self {
-        count.fetch_add(1, Ordering::SeqCst);
-        Self(count.clone())
-    }
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
 }
 
 impl Server {

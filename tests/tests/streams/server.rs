@@ -17,6 +17,7 @@ use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::{TokioExecutor, TokioIo},
 };
+use spillway_tests::Open;
 use tokio::{net::TcpListener, task::JoinHandle};
 
 use super::{Do, Told};
@@ -50,21 +51,6 @@ pub struct Server {
     connections: Arc<AtomicUsize>,
     bodies: Arc<AtomicUsize>,
     accept: JoinHandle<()>,
-}
-
-struct Open(Arc<AtomicUsize>);
-
-impl Open {
-    fn new(count: &Arc<AtomicUsize>) -> Self {
-        count.fetch_add(1, Ordering::SeqCst);
-        Self(count.clone())
-    }
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
 }
 
 impl Server {
