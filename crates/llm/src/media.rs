@@ -3,7 +3,6 @@
 use http::{HeaderMap, HeaderValue, header};
 
 pub(crate) const HTML: &str = "text/html";
-pub(crate) const EVENT_STREAM: &str = "text/event-stream";
 
 fn essence(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
@@ -13,6 +12,23 @@ fn essence(headers: &HeaderMap) -> Option<&str> {
 /// Whether the content is of this type, whatever its parameters.
 pub(crate) fn is(headers: &HeaderMap, kind: &str) -> bool {
     essence(headers).is_some_and(|e| e.eq_ignore_ascii_case(kind))
+}
+
+/// Whether these are the headers of events that can be read as they come: `text/event-stream`, and
+/// not compressed. What else there is passes a [`StreamGuard`](crate::StreamGuard) as it is.
+///
+/// ```
+/// use http::HeaderMap;
+/// use tower_spillway_llm::stream::is_event_stream;
+///
+/// let mut headers = HeaderMap::new();
+/// headers.insert("content-type", "Text/Event-Stream; charset=utf-8".parse().unwrap());
+/// assert!(is_event_stream(&headers));
+/// headers.insert("content-encoding", "gzip".parse().unwrap());
+/// assert!(!is_event_stream(&headers));
+/// ```
+pub fn is_event_stream(headers: &HeaderMap) -> bool {
+    is(headers, "text/event-stream") && !is_encoded(headers)
 }
 
 /// Whether a success of this type may be a failure in disguise: JSON, HTML, text, or untyped.

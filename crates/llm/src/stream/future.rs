@@ -83,8 +83,7 @@ where
 fn is_stream(head: &Parts) -> bool {
     let failed = |reading: &Reading| reading.class() != Class::Success;
     head.status.is_success()
-        && media::is(&head.headers, media::EVENT_STREAM)
-        && !media::is_encoded(&head.headers)
+        && media::is_event_stream(&head.headers)
         && !head.extensions.get().is_some_and(failed)
 }
 

@@ -111,3 +111,4 @@ pub use self::{
     record::StreamUsage,
     service::StreamGuard,
 };
+pub use crate::media::is_event_stream;

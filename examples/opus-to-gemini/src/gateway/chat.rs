@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts};
 use http_body_util::{BodyExt, Full};
 use tower::{Service, ServiceExt};
 use tower_spillway_core::{BodyEnd, Class, Http, Read, Report};
-use tower_spillway_llm::{StreamUsage, Usage};
+use tower_spillway_llm::{StreamUsage, Usage, stream::is_event_stream};
 
 use super::{
     Gateway,
@@ -24,9 +24,7 @@ use super::{
     limit, models,
     read_body::{self, Bounds},
 };
-use crate::pipeline::{
-    AnswerBody, ChatRequest, ChatResponse, NoChain, Pipeline, is_answer, is_event_stream,
-};
+use crate::pipeline::{AnswerBody, ChatRequest, ChatResponse, NoChain, Pipeline, is_answer};
 
 /// A longer error of a vendor's is cut off.
 const LONGEST_ERROR: usize = 1024 * 1024;

@@ -67,8 +67,4 @@ pub use self::{
     upstream::Upstream,
     whole::{WholeAnswer, WholeAnswerLayer, WholeFuture},
 };
-pub(crate) use self::{
-    hollow::is_answer,
-    secret::Secrets,
-    whole::{is_event_stream, is_stream},
-};
+pub(crate) use self::{hollow::is_answer, secret::Secrets, whole::is_stream};

@@ -1,12 +1,7 @@
 //! Answers that a vendor's content policy keeps back although the call succeeded.
 
-use bytes::Bytes;
-use http::Response;
-use http_body_util::{Either, Full};
 use serde::Deserialize;
 use tower_spillway_core::{Class, Reading};
-
-use super::prepare::whole;
 
 /// Why a choice ended that was kept back.
 const KEPT_BACK: [&str; 3] = ["content_filter", "refusal", "safety"];
@@ -37,21 +32,9 @@ impl Choice {
     }
 }
 
-/// Says that a plain answer is for another target to give, if all of its choices are kept back.
-pub(super) fn mark<B>(
-    mut response: Response<Either<Full<Bytes>, B>>,
-) -> Response<Either<Full<Bytes>, B>> {
-    let kept_back = match response.body() {
-        Either::Left(body) if response.status().is_success() => {
-            is_kept_back(&whole(&mut body.clone()))
-        }
-        _ => false,
-    };
-    if kept_back {
-        let reading = Reading::new(Class::NotHere).with_reason("content_policy");
-        response.extensions_mut().insert(reading);
-    }
-    response
+/// Says of a plain answer that another target is to give it, if all of its choices are kept back.
+pub(super) fn judge(body: &[u8]) -> Option<Reading> {
+    is_kept_back(body).then(|| Reading::new(Class::NotHere).with_reason("content_policy"))
 }
 
 fn is_kept_back(body: &[u8]) -> bool {

@@ -37,7 +37,7 @@ use super::{
     service::Pipeline,
     state::State,
     trust,
-    whole::{WholeAnswerLayer, is_stream},
+    whole::{WholeAnswerLayer, is_stream, judged},
 };
 use crate::config::{Commit, Config, Refusals};
 
@@ -230,12 +230,10 @@ impl Layers {
             // The limits come with the request: they are the target's.
             .layer(AttemptTimeoutLayer::new(AttemptLimits::default()))
             .map_response(move |answer| {
-                let answer = if bodies { hollow::mark(answer) } else { answer };
-                if refusals {
-                    refusal::mark(answer)
-                } else {
-                    answer
-                }
+                judged(answer, |body| {
+                    let hollow = bodies.then(|| hollow::judge(body)).flatten();
+                    hollow.or_else(|| refusals.then(|| refusal::judge(body)).flatten())
+                })
             })
             .layer(WholeAnswerLayer)
             .map_request(stamp)

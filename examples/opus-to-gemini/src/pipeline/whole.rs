@@ -8,13 +8,16 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Response, header, response::Parts};
+use http::{Response, response::Parts};
 use http_body::Body;
 use http_body_util::{BodyExt, Either, Full, Limited, combinators::Collect};
 use pin_project_lite::pin_project;
 use tower_layer::Layer;
 use tower_service::Service;
-use tower_spillway_core::BoxError;
+use tower_spillway_core::{BoxError, Reading};
+use tower_spillway_llm::stream::is_event_stream;
+
+use super::prepare::whole;
 
 /// A longer answer is an error, so that a vendor gone mad cannot fill the memory.
 const MOST: usize = 32 * 1024 * 1024;
@@ -150,20 +153,19 @@ pub(crate) fn is_stream<B>(response: &Response<B>) -> bool {
     response.status().is_success() && is_event_stream(response.headers())
 }
 
-/// Whether these are the headers of events that are not compressed: nobody asks for that here, and
-/// what is compressed cannot be checked.
-pub(crate) fn is_event_stream(headers: &HeaderMap) -> bool {
-    let kind = headers.get(header::CONTENT_TYPE);
-    let kind = kind.and_then(|v| v.to_str().ok()).unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default().trim();
-    kind.eq_ignore_ascii_case("text/event-stream") && !is_encoded(headers)
-}
-
-/// Whether a body is compressed.
-fn is_encoded(headers: &HeaderMap) -> bool {
-    let plain = |v: &HeaderValue| v.is_empty() || v.as_bytes().eq_ignore_ascii_case(b"identity");
-    let encodings = headers.get_all(header::CONTENT_ENCODING);
-    !encodings.iter().all(plain)
+/// Puts on a plain success what `judge` says of its body.
+pub(super) fn judged<B>(
+    mut response: Response<Either<Full<Bytes>, B>>,
+    judge: impl FnOnce(&[u8]) -> Option<Reading>,
+) -> Response<Either<Full<Bytes>, B>> {
+    let reading = match response.body() {
+        Either::Left(body) if response.status().is_success() => judge(&whole(&mut body.clone())),
+        _ => None,
+    };
+    if let Some(reading) = reading {
+        response.extensions_mut().insert(reading);
+    }
+    response
 }
 
 impl<F, B> fmt::Debug for WholeFuture<F, B>
