@@ -190,7 +190,7 @@ async fn read_stream(
                 text += &more;
             }
             Said::Broken(why) => return Err(broken(&why)),
-            Said::Nothing => reason = events::finish_reason(&event).or(reason),
+            Said::Nothing(why) => reason = why.or(reason),
         }
     }
     if text.is_empty() {

@@ -6,6 +6,7 @@ mod events;
 mod read;
 mod record;
 
+pub(crate) use self::read::{error_in, message_of};
 pub(crate) use self::record::dollars;
 pub use self::{
     ask::{Answer, Asked, Chat, ask, ask_streaming},

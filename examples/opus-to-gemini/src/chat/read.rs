@@ -27,14 +27,20 @@ pub(super) fn text(body: &[u8]) -> Result<String, String> {
     Err(format!("finish reason {}", why.unwrap_or("unknown")))
 }
 
-/// The message of an error: of the shapes `{"error": {"message"}}`, the same in an array of one,
-/// and `{"error": "message"}`. Fit for a terminal.
+/// The error in a body: of the shapes `{"error": …}` and the same in an array of one.
+pub(crate) fn error_in(body: &Value) -> Option<&Value> {
+    body.get(0).unwrap_or(body).get("error")
+}
+
+/// What an error says: its `message`, or itself where it is a text.
+pub(crate) fn message_of(error: &Value) -> Option<&str> {
+    error.get("message").unwrap_or(error).as_str()
+}
+
+/// The message of an error. Fit for a terminal.
 pub(super) fn message(body: &[u8]) -> String {
     let body: Option<Value> = serde_json::from_slice(body).ok();
-    let message = body.as_ref().and_then(|body| {
-        let error = body.get(0).unwrap_or(body).get("error")?;
-        error.get("message").unwrap_or(error).as_str()
-    });
+    let message = body.as_ref().and_then(error_in).and_then(message_of);
     let message = message.unwrap_or("(no readable message)");
     message
         .chars()

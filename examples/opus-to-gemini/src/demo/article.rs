@@ -51,7 +51,7 @@ impl Article {
     /// Fills in what is left open in `call`, in times as played.
     pub(super) async fn ask(&self, body: &Value, call: &mut Call) {
         let start = clock::now();
-        let since = |at: Instant| millis(at.saturating_duration_since(start));
+        let since = |at: Instant| clock::millis(at.saturating_duration_since(start));
         for vendor in self.vendors.iter() {
             if vendor.breaker.as_ref().is_some_and(|b| !b.may_pass()) {
                 continue;
@@ -109,10 +109,6 @@ impl Article {
             .body(Full::from(body.to_string()))?;
         Ok(self.http.request(request).await?)
     }
-}
-
-fn millis(d: Duration) -> u64 {
-    super::settings::millis(d)
 }
 
 /// The breaker of section 5: so many failures in a row, so long open, then one user's call finds

@@ -7,12 +7,14 @@ use http::{HeaderValue, Request};
 use http_body_util::{BodyExt, Full};
 use serde_json::Value;
 use tower::ServiceExt;
-use tower_spillway_core::{Chance, Class, Ledger, Report, clock};
+use tower_spillway_core::{
+    Chance, Class, Ledger, Report,
+    clock::{self, millis},
+};
 
 use super::{
     Attempt, Call, Kind, Settings,
     article::{Article, Breaker, Vendor},
-    settings::millis,
     timeline::Notes,
 };
 use crate::{

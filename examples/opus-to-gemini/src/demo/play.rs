@@ -7,12 +7,15 @@ use tokio::{
     task::JoinSet,
     time::{Instant, sleep_until},
 };
-use tower_spillway_core::{Chance, clock};
+use tower_spillway_core::{
+    Chance,
+    clock::{self, millis},
+};
 
 use super::{
     Call, Kind, Played, Request, Run, Settings,
     client::Client,
-    settings::{Told, at_speed, millis},
+    settings::{Told, at_speed},
     timeline::{self, Notes},
 };
 use crate::{

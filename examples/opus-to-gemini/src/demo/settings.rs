@@ -3,6 +3,7 @@
 use std::{borrow::Cow, ops::RangeInclusive, time::Duration};
 
 use serde::{Deserialize, Serialize};
+use tower_spillway_core::clock::millis;
 
 use crate::fake::Behaviour;
 
@@ -141,8 +142,4 @@ impl Told {
             phases: settings.phases.iter().map(phase).collect(),
         }
     }
-}
-
-pub(super) fn millis(d: Duration) -> u64 {
-    u64::try_from(d.as_millis()).unwrap_or(u64::MAX)
 }

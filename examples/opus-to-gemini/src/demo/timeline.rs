@@ -7,9 +7,9 @@ use std::{
 
 use tokio::time::Instant;
 use tower_circuit_breaker::{Breaker, State, TripReason};
-use tower_spillway_core::clock;
+use tower_spillway_core::clock::{self, millis};
 
-use super::{Change, settings::millis};
+use super::Change;
 
 /// Where changes are noted, with the time of the incident.
 #[derive(Clone)]

@@ -15,14 +15,8 @@ use tower_spillway_core::{BodyEnd, BoxError, Class, Ledger, clock};
 use tower_spillway_llm::{StreamUsage, Usage};
 
 use super::{
-    Gateway,
-    calls::Entry,
-    failure::tried,
-    id::RequestId,
-    metrics,
-    outcome::Outcome,
-    queue::Slot,
-    wall::{millis, now_ms},
+    Gateway, calls::Entry, failure::tried, id::RequestId, metrics, outcome::Outcome, queue::Slot,
+    wall::now_ms,
 };
 use crate::pipeline::{AnswerBody, Secrets};
 
@@ -159,7 +153,7 @@ impl Call {
             outcome,
             error: self.error.clone(),
             sends: report.sends(),
-            latency_ms: millis(self.elapsed()),
+            latency_ms: clock::millis(self.elapsed()),
             first_content_ms: report.first_content_ms(),
             fallback_reason: report.fallback_reason.as_ref().map(ToString::to_string),
             tokens: usage.map(Into::into),

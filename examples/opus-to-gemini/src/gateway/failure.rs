@@ -9,11 +9,12 @@ use tower_circuit_breaker::Breaker;
 use tower_failover::{AllRefused, NotPrepared};
 use tower_spillway_core::{
     BoxError, Class, Reading, Report, TimedOut,
+    clock::millis,
     error::{TimeLimit, find},
     ledger::Attempt,
 };
 
-use super::{error::ApiError, vendor_error::Said, wall::millis};
+use super::{error::ApiError, vendor_error::Said};
 use crate::pipeline::Pipeline;
 
 /// What is known of a call whose outcome is no answer.

@@ -96,9 +96,6 @@ impl Figures {
 }
 
 fn of<'t>(targets: &'t mut BTreeMap<String, Target>, name: &str) -> &'t mut Target {
-    if !targets.contains_key(name) {
-        targets.insert(name.to_owned(), Target::default());
-    }
     targets.entry(name.to_owned()).or_default()
 }
 

@@ -6,8 +6,9 @@ use std::{
 };
 
 use tower_circuit_breaker::{Breaker, State};
+use tower_spillway_core::clock::millis;
 
-use super::wall::{millis, now_ms};
+use super::wall::now_ms;
 
 /// The last change of each breaker, by the name of its target.
 #[derive(Debug, Default)]

@@ -8,14 +8,9 @@ use axum::{
 use http::{HeaderValue, header};
 use serde_json::{Value, json};
 use tower_circuit_breaker::Breaker;
-use tower_spillway_core::clock;
+use tower_spillway_core::clock::{self, millis};
 
-use super::{
-    Gateway,
-    gateway::Current,
-    headers,
-    wall::{millis, now_ms},
-};
+use super::{Gateway, gateway::Current, headers, wall::now_ms};
 use crate::pipeline::Member;
 
 pub(super) async fn status(State(gateway): State<Gateway>) -> Response {

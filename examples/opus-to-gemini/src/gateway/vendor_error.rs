@@ -3,6 +3,8 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use crate::chat::{error_in, message_of};
+
 /// A longer message of a vendor's is cut.
 const LONGEST_MESSAGE: usize = 2000;
 
@@ -21,14 +23,12 @@ impl Said {
     /// `blot` takes keys out: a vendor may quote the one that it rejects.
     pub(super) fn read(body: &[u8], blot: impl Fn(&str) -> String) -> Self {
         let read: Option<Value> = serde_json::from_slice(body).ok();
-        let error = read
-            .as_ref()
-            .and_then(|v| v.get(0).unwrap_or(v).get("error"));
+        let error = read.as_ref().and_then(error_in);
         let field = |names: &[&str]| {
             let mut fields = names.iter().filter_map(|name| error?.get(name));
             fields.find_map(Value::as_str).map(&blot)
         };
-        let said = error.and_then(|e| e.get("message").unwrap_or(e).as_str());
+        let said = error.and_then(message_of);
         let blotted = said.map(&blot);
         let object = read.as_ref().is_some_and(Value::is_object);
         // Written anew, without the escapes that a key could hide behind.

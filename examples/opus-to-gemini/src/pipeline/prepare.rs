@@ -133,21 +133,12 @@ impl Fit {
     }
 }
 
-/// The top level of a body. What is inside is not read, and goes on as it came.
-type Raw<'b> = BTreeMap<String, &'b RawValue>;
-
-fn fields(body: &[u8]) -> Result<Raw<'_>, NotAChat> {
-    serde_json::from_slice(body).map_err(|_| NotAChat)
-}
-
-fn streams(fields: &Raw<'_>) -> bool {
-    fields.get("stream").is_some_and(|v| v.get() == "true")
-}
-
 /// Whether a request asks for a stream.
 pub(super) fn wants_stream(request: &mut ChatRequest) -> bool {
     let body = whole(request.body_mut());
-    let streams = fields(&body).is_ok_and(|fields| streams(&fields));
+    // The top level. What is inside is not read.
+    let fields: BTreeMap<String, &RawValue> = serde_json::from_slice(&body).unwrap_or_default();
+    let streams = fields.get("stream").is_some_and(|v| v.get() == "true");
     *request.body_mut() = Full::new(body);
     streams
 }

@@ -37,9 +37,7 @@ impl Secrets {
             text.replace(key.expose_secret(), "[key]")
         })
     }
-}
 
-impl Secrets {
     /// The same of bytes: those that came, where there is no key in them.
     pub(crate) fn blot_bytes(&self, bytes: Bytes) -> Bytes {
         let text = String::from_utf8_lossy(&bytes);
