@@ -46,12 +46,7 @@ impl Stack {
         config.breaker.open = PLENTY;
         config.breaker.max_open = PLENTY;
         let target = |upstream: Upstream, vendor: &FakeVendor| {
-            let first_content = match commit {
-                Commit::FirstContent => LIMIT,
-                // Then the limit of the whole.
-                _ => PLENTY,
-            };
-            upstream.url(vendor.url()).within(PLENTY, first_content)
+            upstream.url(vendor.url()).within(PLENTY, LIMIT)
         };
         let pipeline = Pipeline::builder()
             .target(target(Upstream::opus(FAKE_ANTHROPIC_KEY), &fakes.anthropic))
@@ -184,11 +179,7 @@ async fn a_healthy_stream_comes_from_opus_with_its_tokens_and_first_content() {
 async fn what_fails_before_its_first_content_is_answered_by_gemini() {
     for commit in [Commit::FirstContent, Commit::Complete] {
         for behaviour in before_content() {
-            let mut stack = Stack::start(commit).await;
-            if (commit, behaviour) == (Commit::Complete, Behaviour::Silent) {
-                // Else the silence would last as long as a whole answer may.
-                stack = Stack::start(Commit::FirstContent).await;
-            }
+            let stack = Stack::start(commit).await;
             stack.fakes.anthropic.set(behaviour);
             let got = stack.ask().await;
             assert!(
