@@ -55,7 +55,7 @@ pub fn ended() -> Instant {
 
 /// Polls what is below, and says when it ended if a layer there knows ([`ended`]).
 #[inline]
-pub(crate) fn ending<T>(poll: impl FnOnce() -> T) -> (T, Option<Instant>) {
+pub fn ending<T>(poll: impl FnOnce() -> T) -> (T, Option<Instant>) {
     // An end that nobody asked for must not be taken for that of another call.
     ENDED.set(None);
     let out = poll();

@@ -2,9 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::time::Instant;
 use tower_spillway_core::{
-    Carry, InvalidConfig, Ledger,
+    Carry, InvalidConfig,
     ledger::{LegPlan, Onward},
 };
 
@@ -34,20 +33,6 @@ impl<Req> Spec<Req> {
             Some(prepare) => prepare(request).map_err(NotPrepared::new),
             None => Ok(()),
         }
-    }
-
-    /// Opens the leg and sends its handle down in the request, unmarked: a driver above the
-    /// failover does not drive below it.
-    pub(crate) fn open_leg<A: Carry<Req>>(
-        &self,
-        adapter: &A,
-        ledger: &Ledger,
-        request: &mut Req,
-        now: Instant,
-    ) -> Ledger {
-        let leg = ledger.open_leg(Arc::clone(&self.plan), now);
-        leg.send_in(adapter, request);
-        leg
     }
 }
 

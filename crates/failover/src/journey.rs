@@ -5,7 +5,8 @@ use std::{error::Error, sync::Arc, time::Duration};
 use tokio::time::Instant;
 use tower_spillway_core::{
     BoxError, Carry, Cause, Class, Classified, Ledger, NotReplayable, Read, Reading, Refusal,
-    Refused, Resend, Verdict, clock, ledger::Part,
+    Refused, Resend, Verdict, clock,
+    ledger::{LegMark, Part},
 };
 
 use crate::{
@@ -42,7 +43,7 @@ pub(crate) struct Journey<S, Req, Res, A> {
     ledger: Part,
     index: usize,
     /// The leg under way, from its sending on.
-    leg: Option<Ledger>,
+    leg: Option<LegMark>,
     /// The request as it came, while there is a later target to send it to.
     pristine: Result<Option<Req>, NotReplayable>,
     resend_safe: bool,
@@ -126,7 +127,10 @@ where
         call: impl FnOnce(Req) -> T,
     ) -> T {
         if let Some(spec) = self.fleet.specs.get(self.index) {
-            self.leg = Some(spec.open_leg(&self.adapter, &self.ledger, &mut request, now));
+            // Unmarked: a driver above the failover does not drive below it.
+            let plan = Arc::clone(&spec.plan);
+            let leg = (self.ledger).open_leg_in(plan, now, &self.adapter, &mut request);
+            self.leg = Some(leg);
         }
         self.ledger.during(now, || call(request))
     }
@@ -166,7 +170,11 @@ where
         let Some(leg) = self.leg.take() else {
             return Next::Done(out);
         };
-        leg.end_leg(&reading);
+        self.ledger.end_leg_at(leg, &reading);
+        if reading.class() == Class::Success {
+            return Next::Done(self.finish(out));
+        }
+        let leg = self.ledger.on_leg(leg);
         // A refusal of a further send ends a leg on which something was sent: it is an outcome like
         // any other, and nobody may be told that nothing was sent.
         if reading.class() == Class::Refused && !leg.was_sent() {
@@ -181,7 +189,7 @@ where
         }
         let kept = Kept { out, reading, leg };
         match kept.reading.class() {
-            Class::Success | Class::Cancelled => self.done(kept),
+            Class::Cancelled => self.done(kept),
             Class::CallerFault => self.caller_fault(kept),
             _ => match self.may_hop(&kept) {
                 Ok(request) => {
@@ -355,10 +363,7 @@ where
     }
 
     fn done(&mut self, kept: Kept<Res>) -> Next<Req, Res> {
-        // Of a success the end of the leg has said so.
-        if kept.reading.class() != Class::Success {
-            kept.leg.serve();
-        }
+        kept.leg.serve();
         Next::Done(self.finish(kept.out))
     }
 
@@ -372,7 +377,7 @@ impl<S, Req, Res, A> Journey<S, Req, Res, A> {
     /// The caller left while a leg was under way.
     pub(crate) fn cancelled(&mut self) {
         if let Some(leg) = self.leg.take() {
-            leg.end_leg(&Reading::new(Class::Cancelled));
+            self.ledger.end_leg_at(leg, &Reading::new(Class::Cancelled));
         }
     }
 }

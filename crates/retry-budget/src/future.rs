@@ -7,7 +7,7 @@ use std::{
 };
 
 use pin_project_lite::pin_project;
-use tower_spillway_core::{BoxError, Read, gate::Entry, ledger::Part};
+use tower_spillway_core::{BoxError, Read, clock, gate::Entry, ledger::Part};
 
 pin_project! {
     /// The future of [`RetryBudget`](crate::RetryBudget).
@@ -43,10 +43,11 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        let mut out = ready!(this.inner.poll(cx)).map_err(Into::into);
+        let (polled, ended) = clock::ending(|| this.inner.poll(cx));
+        let mut out = ready!(polled).map_err(Into::into);
         if let Some(entry) = this.entry.take() {
             // The end of the last attempt: the clock is not read once more.
-            entry.leave(this.ledger.last_seen());
+            entry.leave(ended.unwrap_or_else(|| this.ledger.last_seen()));
         }
         this.ledger.finish(&**this.adapter, &mut out);
         Poll::Ready(out)

@@ -8,7 +8,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
-pub use self::part::Part;
+pub use self::{legs::LegMark, part::Part};
 use super::{
     plan::{LegPlan, TargetName},
     record::Abandoned,
@@ -48,6 +48,14 @@ impl Place {
         attempt: 0,
         driven: false,
     };
+
+    fn on(leg: u32) -> Self {
+        Self {
+            adopted: true,
+            leg: Some(leg),
+            ..Self::OFFERED
+        }
+    }
 }
 
 impl Default for Ledger {
@@ -187,9 +195,7 @@ impl Ledger {
     pub fn longest_wait(&self) -> Duration {
         let record = self.shared.lock();
         let leg = self.place.leg.and_then(|leg| record.leg(leg));
-        let own = leg.map_or(record.scope.limits, |leg| {
-            leg.scope.limits.merge(record.scope.limits)
-        });
+        let own = leg.map_or(record.limits, |leg| leg.limits.merge(record.limits));
         let around = record.lineage(self.place.leg).map(|leg| leg.total.limits);
         let limits = around.fold(own, Limits::merge);
         limits.longest_hint.unwrap_or(Limits::DEFAULT_LONGEST_HINT)
@@ -201,12 +207,12 @@ impl Ledger {
             return;
         }
         let mut record = self.shared.lock();
-        let scope = match self.place.leg {
-            Some(leg) => record.leg_mut(leg).map(|leg| &mut leg.scope),
-            None => Some(&mut record.scope),
+        let own = match self.place.leg {
+            Some(leg) => record.leg_mut(leg).map(|leg| &mut leg.limits),
+            None => Some(&mut record.limits),
         };
-        if let Some(scope) = scope {
-            scope.limits = scope.limits.merge(limits);
+        if let Some(own) = own {
+            *own = own.merge(limits);
         }
     }
 
@@ -220,15 +226,15 @@ impl Ledger {
             .leg
             .and_then(|leg| record.leg_mut(leg))
             .filter(|leg| leg.named);
-        let scope = match of_target {
+        let own = match of_target {
             Some(leg) => {
                 // A failover below opens further legs, which know nothing of this one's own.
                 leg.total.limits = leg.total.limits.merge(limits);
-                &mut leg.scope
+                &mut leg.limits
             }
-            None => &mut record.scope,
+            None => &mut record.limits,
         };
-        scope.limits = scope.limits.merge(limits);
+        *own = own.merge(limits);
     }
 
     /// Enters a gate: for this leg below a driver or a failover, else for the whole call. Nothing
@@ -261,7 +267,8 @@ impl Ledger {
         }
         let mut record = self.shared.lock();
         if let Some(leg) = self.place.leg.and_then(|leg| record.leg_mut(leg)) {
-            leg.advice = Some(match leg.advice {
+            let trouble = leg.in_trouble();
+            trouble.advice = Some(match trouble.advice {
                 Some(before) => before.merge(verdict),
                 None => verdict,
             });
@@ -274,7 +281,7 @@ impl Ledger {
         let mut record = self.shared.lock();
         let mark = match self.place.leg {
             Some(leg) => match record.leg_mut(leg) {
-                Some(leg) => &mut leg.abandoned,
+                Some(leg) => &mut leg.in_trouble().abandoned,
                 None => return,
             },
             None => &mut record.abandoned,
@@ -287,7 +294,7 @@ impl Ledger {
         let record = self.shared.lock();
         self.place
             .leg
-            .and_then(|leg| record.leg(leg)?.abandoned)
+            .and_then(|leg| record.leg(leg)?.trouble().abandoned)
             .or(record.abandoned)
     }
 }

@@ -1,38 +1,11 @@
 //! One leg: all attempts of one call on one target.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use smallvec::SmallVec;
 use tokio::time::Instant;
 
-use super::{record::Abandoned, shared::Guests};
-use crate::{Cause, Class, Limits, Reading, Verdict, gate::Gate};
-
-/// Limits and gates of one leg or of the whole call.
-#[derive(Default)]
-pub(super) struct Scope {
-    pub(super) limits: Limits,
-    pub(super) gates: SmallVec<[Entered; 1]>,
-}
-
-/// A gate, and whether it was told of an attempt since it was entered.
-pub(super) struct Entered {
-    pub(super) gate: Arc<dyn Gate>,
-    pub(super) told: bool,
-}
-
-impl Scope {
-    pub(super) fn has(&self, gate: &Arc<dyn Gate>) -> bool {
-        self.gates.iter().any(|g| Arc::ptr_eq(&g.gate, gate))
-    }
-
-    pub(super) fn add(&mut self, gate: &Arc<dyn Gate>) {
-        self.gates.push(Entered {
-            gate: Arc::clone(gate),
-            told: false,
-        });
-    }
-}
+use super::record::Abandoned;
+use crate::{Cause, Class, Limits, Reading, Verdict};
 
 /// All that was sent on a leg and on the legs below it, and the limits over that.
 #[derive(Clone, Copy, Default)]
@@ -63,6 +36,9 @@ impl Counts {
     pub(super) fn after(mut self, reading: &Reading) -> (Self, u32) {
         if reading.class() != Class::Refused {
             self.sends = self.sends.saturating_add(1);
+        }
+        if reading.class() == Class::Success {
+            return (self, 0);
         }
         if asks_for_wait(reading) {
             // After a hinted wait the schedule starts again.
@@ -96,56 +72,70 @@ pub(crate) fn asks_for_wait(reading: &Reading) -> bool {
 pub(super) struct Leg {
     /// It was opened on a target: [`Plans`](super::plan::Plans) has its plan.
     pub(super) named: bool,
+    /// The driver has left: nobody would leave a gate that is entered now.
+    pub(super) over: bool,
+    /// What was sent here or on the legs below may have been processed.
+    pub(super) in_doubt: bool,
+    /// A failover below opened legs of its own: what the driver above sends is no attempt.
+    pub(super) outer: bool,
+    pub(super) last_class: Option<Class>,
     /// The leg whose driver is above the failover that opened this one.
     pub(super) parent: Option<u32>,
     pub(super) opened: Instant,
     pub(super) deadline: Option<Instant>,
-    pub(super) scope: Scope,
-    /// Gates that layers below the driver entered: the driver leaves them.
-    pub(super) guests: Guests,
-    /// The driver has left: nobody would leave a gate that is entered now.
-    pub(super) over: bool,
+    pub(super) limits: Limits,
     pub(super) counts: Counts,
     pub(super) total: Total,
-    /// What was sent here or on the legs below may have been processed.
-    pub(super) in_doubt: bool,
+    /// Boxed: a clean call has none, and what is moved is copied.
+    trouble: Option<Box<Trouble>>,
+}
+
+/// What there is to tell of a leg that did not go clean.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Trouble {
     pub(super) waited: Duration,
     pub(super) unsent: u32,
     pub(super) advice: Option<Verdict>,
     pub(super) abandoned: Option<Abandoned>,
     pub(super) cause: Option<Cause>,
-    pub(super) last_class: Option<Class>,
-    /// A failover below opened legs of its own: what the driver above sends is no attempt.
-    pub(super) outer: bool,
 }
 
 impl Leg {
     pub(super) fn new(named: bool, parent: Option<u32>, opened: Instant) -> Self {
         Self {
             named,
+            over: false,
+            in_doubt: false,
+            outer: false,
+            last_class: None,
             parent,
             opened,
             deadline: None,
-            scope: Scope::default(),
-            guests: SmallVec::new(),
-            over: false,
+            limits: Limits::default(),
             counts: Counts::default(),
             total: Total::default(),
-            in_doubt: false,
-            waited: Duration::ZERO,
-            unsent: 0,
-            advice: None,
-            abandoned: None,
-            cause: None,
-            last_class: None,
-            outer: false,
+            trouble: None,
         }
     }
 
-    /// Its driver leaves, and must leave these gates.
-    pub(super) fn end(&mut self) -> Guests {
-        self.over = true;
-        std::mem::take(&mut self.guests)
+    /// What went wrong so far.
+    pub(super) fn trouble(&self) -> Trouble {
+        self.trouble.as_deref().copied().unwrap_or_default()
+    }
+
+    /// The same, to add to.
+    pub(super) fn in_trouble(&mut self) -> &mut Trouble {
+        self.trouble.get_or_insert_default()
+    }
+
+    /// An attempt ended: the advice was about it, and so was a mark, unless it was dropped with it.
+    pub(super) fn end_attempt(&mut self, class: Class) {
+        if let Some(trouble) = &mut self.trouble {
+            trouble.advice = None;
+            if class != Class::Cancelled {
+                trouble.abandoned = None;
+            }
+        }
     }
 }
 

@@ -18,6 +18,7 @@
 //! race do not mix. The handle that travels down carries which leg and attempt it belongs to and
 //! whether a driver is above; nothing needs resetting, since the mark travels down only.
 
+mod gates;
 mod handle;
 mod leg;
 mod plan;
@@ -27,7 +28,7 @@ mod shared;
 mod situation;
 
 pub use self::{
-    handle::{Ledger, Part},
+    handle::{Ledger, LegMark, Part},
     plan::{LegPlan, Onward, TargetName},
     record::Abandoned,
     report::{Attempt, Fallback, Report},

@@ -1,12 +1,15 @@
 //! What is known of a call: legs and attempts.
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{borrow::Cow, time::Duration};
 
 use smallvec::SmallVec;
 use tokio::time::Instant;
 
-use super::leg::{Ended, Leg, Scope};
-use crate::{Cause, Class, NotReplayable, Reading, gate::Gate};
+use super::{
+    gates::Entered,
+    leg::{Ended, Leg},
+};
+use crate::{Cause, Class, Limits, NotReplayable, Reading};
 
 /// Why an attempt was dropped by a layer, said before it is dropped. Without a mark the caller left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,7 +25,7 @@ pub enum Abandoned {
 pub(super) struct AttemptRecord {
     pub(super) leg: u32,
     pub(super) start: Instant,
-    pub(super) elapsed: Duration,
+    pub(super) end: Instant,
     pub(super) class: Class,
     pub(super) status: Option<u16>,
     /// Boxed, and absent from a clean attempt: the record of a clean call is written in one piece,
@@ -49,10 +52,12 @@ pub(super) struct Record {
     pub(super) adopted: bool,
     pub(super) opened: Instant,
     pub(super) seen: Instant,
+    /// Set where it ended without an outcome; else that was the last that was seen.
     pub(super) finished: Option<Instant>,
     pub(super) first_content: Option<Instant>,
     pub(super) deadline: Option<Instant>,
-    pub(super) scope: Scope,
+    pub(super) limits: Limits,
+    pub(super) gates: SmallVec<[Entered; 1]>,
     pub(super) sends: u32,
     pub(super) waited: Duration,
     pub(super) abandoned: Option<Abandoned>,
@@ -70,7 +75,8 @@ impl Record {
             finished: None,
             first_content: None,
             deadline: None,
-            scope: Scope::default(),
+            limits: Limits::default(),
+            gates: SmallVec::new(),
             sends: 0,
             waited: Duration::ZERO,
             abandoned: None,
@@ -102,7 +108,7 @@ impl Record {
 
     /// The same, by their numbers.
     pub(super) fn numbers(&self, leg: Option<u32>) -> impl Iterator<Item = u32> + Clone {
-        std::iter::successors(leg, |leg| self.leg(*leg)?.parent)
+        numbers(leg, &self.legs)
     }
 
     /// The same, to change.
@@ -112,29 +118,6 @@ impl Record {
             change(slot);
             inner = slot.parent;
         }
-    }
-
-    /// What holds for a leg: its own scope, those of the legs around it, and that of the call.
-    pub(super) fn scopes(&self, leg: u32) -> impl Iterator<Item = &Scope> {
-        let legs = self.lineage(Some(leg)).map(|leg| &leg.scope);
-        legs.chain(std::iter::once(&self.scope))
-    }
-
-    /// The gates of the call, of a leg and of the legs around it, each once, to be told of an attempt
-    /// on this leg; and whether it is the first that each is told of.
-    pub(super) fn gates_to_tell(&mut self, leg: u32) -> SmallVec<[(Arc<dyn Gate>, bool); 2]> {
-        let mut gates = SmallVec::<[(Arc<dyn Gate>, bool); 2]>::new();
-        let mut tell = |scope: &mut Scope| {
-            for entered in &mut scope.gates {
-                let first = !std::mem::replace(&mut entered.told, true);
-                if !gates.iter().any(|(g, _)| Arc::ptr_eq(g, &entered.gate)) {
-                    gates.push((Arc::clone(&entered.gate), first));
-                }
-            }
-        };
-        self.lineage_mut(leg, |slot| tell(&mut slot.scope));
-        tell(&mut self.scope);
-        gates
     }
 
     /// The earliest deadline of a leg, the legs around it and the call.
@@ -150,7 +133,7 @@ impl Record {
             return;
         };
         attempt.class = reading.class();
-        attempt.elapsed = now.saturating_duration_since(attempt.start);
+        attempt.end = now;
         attempt.story().reason = reading.reason_owned();
     }
 
@@ -159,25 +142,20 @@ impl Record {
         self.attempts.iter_mut().rev().find(|a| a.leg == leg)
     }
 
-    /// Enters an outcome.
-    pub(super) fn enter(&mut self, leg: u32, ended: Ended<'_>) {
-        self.seen = ended.end;
+    /// Enters an outcome; whether it was that of an attempt, and not of a failover below.
+    pub(super) fn enter(&mut self, leg: u32, ended: Ended<'_>) -> bool {
         let class = ended.reading.class();
         let Some(slot) = self.leg_mut(leg) else {
-            return;
+            return false;
         };
         slot.counts = slot.counts.after(ended.reading).0;
-        slot.advice = None;
+        slot.end_attempt(class);
         // A refusal after a real outcome is not what the leg came to.
         if class != Class::Refused || slot.last_class.is_none() {
             slot.last_class = Some(class);
         }
-        if class != Class::Cancelled {
-            // A mark is of one attempt: the next may be dropped for another reason.
-            slot.abandoned = None;
-        }
         if slot.outer {
-            return;
+            return false;
         }
         if class != Class::Refused {
             self.sends = self.sends.saturating_add(1);
@@ -190,7 +168,7 @@ impl Record {
         self.attempts.push(AttemptRecord {
             leg,
             start: ended.start,
-            elapsed: ended.end.saturating_duration_since(ended.start),
+            end: ended.end,
             class,
             status: ended.reading.status(),
             story: ended.reading.reason_owned().map(|reason| {
@@ -200,5 +178,11 @@ impl Record {
                 })
             }),
         });
+        true
     }
+}
+
+/// A leg and the legs around it, from the inside out, by their numbers.
+pub(super) fn numbers(leg: Option<u32>, legs: &[Leg]) -> impl Iterator<Item = u32> + Clone {
+    std::iter::successors(leg, |leg| legs.get(usize::try_from(*leg).ok()?)?.parent)
 }

@@ -58,7 +58,7 @@ impl Report {
             .map(|(a, story)| Attempt {
                 target: plans.of(a.leg).map(|plan| plan.target.clone()),
                 start: a.start.saturating_duration_since(record.opened),
-                elapsed: a.elapsed,
+                elapsed: a.end.saturating_duration_since(a.start),
                 class: a.class,
                 status: a.status,
                 reason: story.and_then(|s| s.reason.clone()),
@@ -91,7 +91,7 @@ fn fallback(record: &Record, plans: &Plans) -> Option<Fallback> {
     Some(Fallback {
         target: plans.of(number)?.target.clone(),
         class: first.last_class?,
-        cause: first.cause,
+        cause: first.trouble().cause,
     })
 }
 

@@ -2,7 +2,10 @@
 //! callback, and the plans of the legs.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
     time::Duration,
 };
 
@@ -10,6 +13,7 @@ use smallvec::SmallVec;
 use tokio::time::Instant;
 
 use super::{
+    gates::Dues,
     leg::{Ended, Leg, asks_for_wait},
     plan::{LegPlan, Plans},
     record::Record,
@@ -21,28 +25,38 @@ use crate::{Cause, Class, Limits, NotReplayable, Reading, gate::Gate};
 pub(super) struct Shared {
     record: Mutex<Record>,
     pub(super) plans: Plans,
+    marks: Marks,
+}
+
+/// What the usual end of a call needs to know of the record, without its lock. Each is set once or,
+/// the last, by whoever holds the lock.
+#[derive(Default)]
+struct Marks {
+    /// A leg was opened.
+    has_legs: AtomicBool,
+    /// The driver of some leg has left it.
+    has_ended: AtomicBool,
+    /// The call is over: what comes late is no part of its latency.
+    is_over: AtomicBool,
+    /// The leg whose success its driver recorded last, from 1.
+    succeeded: AtomicU32,
 }
 
 /// What follows from the end of an attempt once the lock is gone.
 pub(super) struct AfterEnd {
     /// It was an attempt, and not the outcome of a failover below.
     pub(super) counted: bool,
-    /// Who is to be told, and whether it is the first that each is told of.
-    pub(super) tell: SmallVec<[(Arc<dyn Gate>, bool); 2]>,
-    /// What the driver is to leave, since its leg ends with a success.
-    pub(super) leave: Guests,
+    pub(super) dues: Dues,
     /// Boxed: none after a success, where nothing is left to decide.
     pub(super) situation: Option<Box<Situation>>,
 }
-
-/// Gates that layers below a driver entered.
-pub(super) type Guests = SmallVec<[Arc<dyn Gate>; 1]>;
 
 impl Shared {
     pub(super) fn new(now: Instant, adopted: bool) -> Self {
         Self {
             record: Mutex::new(Record::new(now, adopted)),
             plans: Plans::default(),
+            marks: Marks::default(),
         }
     }
 
@@ -51,99 +65,135 @@ impl Shared {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(super) fn has_legs(&self) -> bool {
+        self.marks.has_legs.load(Ordering::Acquire)
+    }
+
+    /// The call is over, with the last outcome that was recorded.
+    pub(super) fn end(&self) {
+        self.marks.is_over.store(true, Ordering::Release);
+    }
+
+    /// The call is over, without an outcome.
+    pub(super) fn cancel(&self, now: Instant) {
+        self.end();
+        self.lock().finished = Some(now);
+    }
+
+    fn add_leg(&self, record: &mut Record, leg: Leg) -> u32 {
+        self.marks.has_legs.store(true, Ordering::Release);
+        record.add_leg(leg)
+    }
+
     pub(super) fn open_leg(&self, plan: Arc<LegPlan>, parent: Option<u32>, now: Instant) -> u32 {
         let mut record = self.lock();
         if let Some(above) = parent.and_then(|above| record.leg_mut(above)) {
             above.outer = true;
         }
-        let leg = record.add_leg(Leg::new(true, parent, now));
+        let leg = self.add_leg(&mut record, Leg::new(true, parent, now));
         self.plans.add(leg, plan);
         leg
     }
 
     /// Takes up a leg as its driver; opens one where there is none.
     pub(super) fn drive(&self, leg: Option<u32>, limits: Limits, now: Instant) -> u32 {
+        if let Some(leg) = leg
+            && limits == Limits::default()
+            && !self.marks.has_ended.load(Ordering::Acquire)
+        {
+            // Nobody has driven it yet, and nothing is to be noted.
+            return leg;
+        }
         let mut record = self.lock();
-        let leg = leg.unwrap_or_else(|| record.add_leg(Leg::new(false, None, now)));
+        let leg = leg.unwrap_or_else(|| self.add_leg(&mut record, Leg::new(false, None, now)));
         if let Some(slot) = record.leg_mut(leg) {
             slot.over = false;
-            slot.scope.limits = slot.scope.limits.merge(limits);
+            slot.limits = slot.limits.merge(limits);
         }
         leg
     }
 
-    /// Registers a gate for a leg or for the call; `false` if it is there already.
+    /// Registers a gate for a leg or for the call; `false` if it is there already, or if the driver
+    /// that would leave it has left.
     pub(super) fn add_gate(&self, leg: Option<u32>, driven: bool, gate: &Arc<dyn Gate>) -> bool {
-        let mut guard = self.lock();
-        let record = &mut *guard;
-        let there = match leg {
-            Some(leg) => record.scopes(leg).any(|s| s.has(gate)),
-            None => record.scope.has(gate),
-        };
-        if there {
+        let mut record = self.lock();
+        if let Some(leg) = leg
+            && record.leg(leg).is_none_or(|slot| driven && slot.over)
+        {
             return false;
         }
-        let Some(leg) = leg else {
-            record.scope.add(gate);
-            return true;
-        };
-        let Some(slot) = record.leg_mut(leg) else {
-            return false;
-        };
-        if driven && slot.over {
-            return false;
-        }
-        slot.scope.add(gate);
-        true
+        record.add_gate(leg, gate)
     }
 
     /// Leaves it to the driver of a leg to leave a gate that was entered; `false` if that driver has
     /// left. A request may get here after it, out of the queue of a buffer.
     pub(super) fn add_guest(&self, leg: u32, gate: &Arc<dyn Gate>) -> bool {
         let mut record = self.lock();
-        let Some(slot) = record.leg_mut(leg).filter(|slot| !slot.over) else {
+        if record.leg(leg).is_none_or(|slot| slot.over) {
             return false;
-        };
-        slot.guests.push(Arc::clone(gate));
+        }
+        record.hand_over_gate(leg, gate);
         true
     }
 
-    /// The gates that the driver of a leg must leave.
-    pub(super) fn take_guests(&self, leg: u32) -> Guests {
+    /// The gates that the driver of a leg must leave, now that it leaves.
+    pub(super) fn end_leg(&self, leg: u32) -> Dues {
         let mut record = self.lock();
-        record.leg_mut(leg).map(Leg::end).unwrap_or_default()
+        self.over(&mut record, leg);
+        record.gates_due(leg, false, true)
+    }
+
+    fn over(&self, record: &mut Record, leg: u32) {
+        self.marks.has_ended.store(true, Ordering::Release);
+        if let Some(slot) = record.leg_mut(leg) {
+            slot.over = true;
+        }
     }
 
     /// Enters an outcome.
     pub(super) fn end_attempt(&self, leg: u32, ended: Ended<'_>) -> AfterEnd {
+        let class = ended.reading.class();
         let mut guard = self.lock();
         let record = &mut *guard;
-        let class = ended.reading.class();
-        let counted = record.leg(leg).is_some_and(|slot| !slot.outer);
-        let situation = (class != Class::Success)
-            .then(|| record.situation(&self.plans, leg, ended.reading, ended.end));
-        record.enter(leg, ended);
-        let situation = situation.map(|situation| {
-            Box::new(Situation {
-                // With this send included.
-                call_sends: record.sends,
-                around: record.lineage(Some(leg)).skip(1).map(|l| l.total).collect(),
-                ..situation
-            })
+        self.see(record, ended.end);
+        if class == Class::Success {
+            // The usual end, and that of the leg: in one go.
+            let counted = record.enter(leg, ended);
+            self.over(record, leg);
+            if counted && record.leg(leg).is_some_and(|slot| slot.named) {
+                self.serve(record, leg);
+            }
+            return AfterEnd {
+                counted,
+                dues: record.gates_due(leg, counted, true),
+                situation: None,
+            };
+        }
+        let situation = record.situation(&self.plans, leg, ended.reading, ended.end);
+        let counted = record.enter(leg, ended);
+        let situation = Box::new(Situation {
+            // With this send included.
+            call_sends: record.sends,
+            around: record.lineage(Some(leg)).skip(1).map(|l| l.total).collect(),
+            ..situation
         });
-        let tell = if counted && class != Class::Refused {
-            record.gates_to_tell(leg)
-        } else {
-            SmallVec::new()
-        };
-        // In one go with the rest, since it is the usual end.
-        let ends = record.leg_mut(leg).filter(|_| class == Class::Success);
         AfterEnd {
             counted,
-            tell,
-            leave: ends.map(Leg::end).unwrap_or_default(),
-            situation,
+            dues: record.gates_due(leg, counted && class != Class::Refused, false),
+            situation: Some(situation),
         }
+    }
+
+    /// The caller gets the success of this leg.
+    fn serve(&self, record: &mut Record, leg: u32) {
+        record.served = Some(leg);
+        let from_1 = leg.saturating_add(1);
+        self.marks.succeeded.store(from_1, Ordering::Release);
+    }
+
+    /// Whether the driver of a leg recorded a success, and nobody another since.
+    pub(super) fn has_succeeded(&self, leg: u32) -> bool {
+        self.marks.succeeded.load(Ordering::Acquire) == leg.saturating_add(1)
     }
 
     /// The situation as [`end_attempt`](Self::end_attempt) will give it, nothing entered.
@@ -164,9 +214,10 @@ impl Shared {
         let Some(slot) = record.leg_mut(leg) else {
             return;
         };
-        slot.waited = slot.waited.saturating_add(wait);
+        let trouble = slot.in_trouble();
+        trouble.waited = trouble.waited.saturating_add(wait);
         if reading.class() == Class::Refused {
-            slot.unsent = slot.unsent.saturating_add(1);
+            trouble.unsent = trouble.unsent.saturating_add(1);
         } else {
             slot.counts.last_wait = (!asks_for_wait(reading)).then_some(wait);
         }
@@ -174,7 +225,13 @@ impl Shared {
 
     /// The call came so far.
     pub(super) fn saw(&self, now: Instant) {
-        self.lock().seen = now;
+        self.see(&mut self.lock(), now);
+    }
+
+    fn see(&self, record: &mut Record, now: Instant) {
+        if !self.marks.is_over.load(Ordering::Acquire) {
+            record.seen = now;
+        }
     }
 
     /// No further send on this leg.
@@ -184,7 +241,7 @@ impl Shared {
             last.story().cause = Some(cause);
         }
         if let Some(slot) = record.leg_mut(leg) {
-            slot.cause = Some(cause);
+            slot.in_trouble().cause = Some(cause);
         }
     }
 
@@ -197,13 +254,6 @@ impl Shared {
 
     /// The gates of the call, of a leg and of the legs around it, each once.
     pub(super) fn gates(&self, leg: u32) -> SmallVec<[Arc<dyn Gate>; 2]> {
-        let record = self.lock();
-        let mut gates = SmallVec::<[Arc<dyn Gate>; 2]>::new();
-        for gate in record.scopes(leg).flat_map(|scope| &scope.gates) {
-            if !gates.iter().any(|g| Arc::ptr_eq(g, &gate.gate)) {
-                gates.push(Arc::clone(&gate.gate));
-            }
-        }
-        gates
+        self.lock().gates_of(leg)
     }
 }

@@ -57,6 +57,7 @@ impl Record {
             return Situation::default();
         };
         let (counts, streak) = slot.counts.after(reading);
+        let trouble = slot.trouble();
         let plans = self.numbers(Some(leg)).filter_map(|leg| plans.of(leg));
         let outlook = Outlook {
             patience: plans.clone().map(|p| p.patience).min().unwrap_or_default(),
@@ -72,7 +73,7 @@ impl Record {
                 sends: counts.sends,
                 streak,
                 last_wait: counts.last_wait,
-                waited: slot.waited,
+                waited: trouble.waited,
                 elapsed: now.saturating_duration_since(self.opened),
                 remaining: self
                     .deadline(Some(leg))
@@ -81,13 +82,13 @@ impl Record {
                 more_targets: false,
             },
             outlook,
-            advice: slot.advice,
-            leg: slot.scope.limits,
+            advice: trouble.advice,
+            leg: slot.limits,
             around: SmallVec::new(),
-            call: self.scope.limits,
+            call: self.limits,
             call_sends: self.sends,
             call_waited: self.waited,
-            unsent: slot.unsent,
+            unsent: trouble.unsent,
         }
     }
 }

@@ -129,7 +129,7 @@ where
             self.advise(&reading, view);
             return Ok(out);
         }
-        let end = clock::now();
+        let end = clock::ended();
         match self.decide(&reading, view, end) {
             Decision::Return => Ok(self.finish(out, &reading, end)),
             Decision::Stop(cause) => {

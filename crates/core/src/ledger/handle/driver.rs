@@ -9,7 +9,7 @@ use super::{Ledger, Place};
 use crate::{
     Carry, Limits, Reading,
     gate::Gate,
-    ledger::{leg::Ended, situation::Situation},
+    ledger::{gates::Tell, leg::Ended, situation::Situation},
     metrics,
 };
 
@@ -42,14 +42,16 @@ impl Ledger {
         if after.counted {
             metrics::attempt(self.target(), class);
         }
-        for (gate, first) in after.tell {
-            if first {
-                gate.first_end(class, ended.end);
+        for due in after.dues {
+            if due.tell == Tell::First {
+                due.gate.first_end(class, ended.end);
             }
-            gate.attempt_end(class, ended.end);
-        }
-        for gate in after.leave {
-            gate.leave(ended.end);
+            if due.tell != Tell::Nothing {
+                due.gate.attempt_end(class, ended.end);
+            }
+            if due.leave {
+                due.gate.leave(ended.end);
+            }
         }
         after.situation
     }
@@ -57,8 +59,8 @@ impl Ledger {
     /// The driver's leg is over: leaves the gates that layers below it entered.
     pub(crate) fn leave_gates(&self, now: Instant) {
         if let Some(leg) = self.place.leg {
-            for gate in self.shared.take_guests(leg) {
-                gate.leave(now);
+            for due in self.shared.end_leg(leg) {
+                due.gate.leave(now);
             }
         }
     }

@@ -10,6 +10,10 @@ use crate::{
     ledger::{LegPlan, leg::Ended},
 };
 
+/// Which leg of a call; without a hold on its record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LegMark(u32);
+
 impl Ledger {
     /// Opens a leg on a target: the handle to send down, which no driver has marked.
     ///
@@ -17,20 +21,38 @@ impl Ledger {
     #[must_use]
     pub fn open_leg(&self, plan: impl Into<Arc<LegPlan>>, now: Instant) -> Self {
         let leg = self.shared.open_leg(plan.into(), self.place.leg, now);
+        self.on_leg(LegMark(leg))
+    }
+
+    /// The same, and puts the handle in the request, in the place of any other; for who needs the
+    /// leg itself only at its end.
+    pub fn open_leg_in<Req>(
+        &self,
+        plan: impl Into<Arc<LegPlan>>,
+        now: Instant,
+        carrier: &dyn Carry<Req>,
+        request: &mut Req,
+    ) -> LegMark {
+        let leg = self.shared.open_leg(plan.into(), self.place.leg, now);
+        self.put(Place::on(leg), carrier, request);
+        LegMark(leg)
+    }
+
+    /// The handle on a leg of this call, which no driver has marked.
+    #[must_use]
+    pub fn on_leg(&self, mark: LegMark) -> Self {
         Self {
             shared: Arc::clone(&self.shared),
-            place: Place {
-                adopted: true,
-                leg: Some(leg),
-                attempt: 0,
-                driven: false,
-            },
+            place: Place::on(mark.0),
         }
     }
 
-    /// Sends a request down with this handle, in the place of any other.
-    pub fn send_in<Req>(&self, carrier: &dyn Carry<Req>, request: &mut Req) {
-        self.put(self.place, carrier, request);
+    /// As [`end_leg`](Self::end_leg) on the handle of that leg.
+    pub fn end_leg_at(&self, mark: LegMark, reading: &Reading) {
+        // The usual end needs no handle.
+        if reading.class() != Class::Success || !self.shared.has_succeeded(mark.0) {
+            self.on_leg(mark).end_leg(reading);
+        }
     }
 
     pub(super) fn put<Req>(&self, place: Place, carrier: &dyn Carry<Req>, request: &mut Req) {
@@ -49,13 +71,17 @@ impl Ledger {
     /// [`serve`](Self::serve) had said so.
     pub fn end_leg(&self, reading: &Reading) {
         let Some(leg) = self.place.leg else { return };
+        let succeeded = reading.class() == Class::Success;
         let mut record = self.shared.lock();
         let (start, driven) = match record.leg(leg) {
             Some(slot) => (slot.opened, slot.last_class.is_some()),
             None => return,
         };
-        if reading.class() == Class::Success {
+        if succeeded {
             record.served = Some(leg);
+        } else if record.served == Some(leg) {
+            // What its driver saw never came up here.
+            record.served = None;
         }
         drop(record);
         if driven {
@@ -91,7 +117,9 @@ impl Ledger {
     /// Why the driver of this leg did not send again; `None` if there was none or nobody wanted to.
     pub fn cause(&self) -> Option<Cause> {
         let record = self.shared.lock();
-        self.place.leg.and_then(|leg| record.leg(leg)?.cause)
+        self.place
+            .leg
+            .and_then(|leg| record.leg(leg)?.trouble().cause)
     }
 
     /// The caller gets the outcome of this leg.
@@ -142,7 +170,6 @@ impl Ledger {
             return false;
         }
         record
-            .scope
             .limits
             .max_attempts
             .is_none_or(|most| record.sends < most)

@@ -48,7 +48,7 @@ impl Part {
     /// Whether some layer below opened a leg: `false` means that no driver or failover saw the
     /// handle.
     pub fn reached_a_leg(&self) -> bool {
-        !self.shared.lock().legs.is_empty()
+        self.shared.has_legs()
     }
 
     /// The outcome of this layer is in. If it opened the ledger the call is over, and a response
@@ -71,13 +71,10 @@ impl Part {
         let Some(opened) = self.opened.take() else {
             return;
         };
-        let mut record = self.ledger.shared.lock();
-        if record.legs.is_empty() {
-            drop(record);
+        if !self.ledger.shared.has_legs() {
             self.record_alone(opened, &reading());
-            record = self.ledger.shared.lock();
         }
-        record.finished = Some(record.seen);
+        self.ledger.shared.end();
     }
 
     fn record_alone(&self, start: Instant, reading: &Reading) {
@@ -113,7 +110,7 @@ impl Drop for Part {
         }
         self.close(|| Reading::new(Class::Cancelled));
         let now = clock::now();
-        self.ledger.shared.lock().finished = Some(now);
+        self.ledger.shared.cancel(now);
     }
 }
 
