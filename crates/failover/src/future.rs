@@ -51,8 +51,8 @@ pin_project! {
         Readying {
             service: S,
             request: Option<Req>,
-            #[pin]
-            limit: Option<Sleep>,
+            // Boxed: made only where a target is waited for.
+            limit: Option<Pin<Box<Sleep>>>,
         },
         Calling { #[pin] call: F },
         /// The outcome was known before the first poll.
@@ -174,7 +174,7 @@ where
                 StateProj::Readying {
                     service,
                     request,
-                    mut limit,
+                    limit,
                 } => {
                     let ready = match service.poll_ready(cx) {
                         Poll::Ready(Ok(())) => true,
@@ -183,13 +183,11 @@ where
                             false
                         }
                         Poll::Pending => {
-                            if limit.is_none() {
+                            let limit = limit.get_or_insert_with(|| {
                                 let by = this.journey.ready_by(*this.ready_within);
-                                limit.set(Some(sleep_until(by)));
-                            }
-                            if let Some(limit) = limit.as_pin_mut() {
-                                ready!(limit.poll(cx));
-                            }
+                                Box::pin(sleep_until(by))
+                            });
+                            ready!(limit.as_mut().poll(cx));
                             false
                         }
                     };

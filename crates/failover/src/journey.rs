@@ -47,11 +47,27 @@ pub(crate) struct Journey<S, Req, Res, A> {
     /// The request as it came, while there is a later target to send it to.
     pristine: Result<Option<Req>, NotReplayable>,
     resend_safe: bool,
-    /// Boxed: only a call that hops pays for them, and a future that is moved is copied.
-    primary: Option<Box<Kept<Res>>>,
-    later: Option<Box<Kept<Res>>>,
+    /// Boxed: only a call that hops pays for it, and a future that is moved is copied.
+    behind: Option<Box<Behind<Res>>>,
+}
+
+/// What the targets gave that were asked before.
+struct Behind<Res> {
+    primary: Option<Kept<Res>>,
+    later: Option<Kept<Res>>,
     not_prepared: Option<NotPrepared>,
     retry_in: Option<Duration>,
+}
+
+impl<Res> Default for Behind<Res> {
+    fn default() -> Self {
+        Self {
+            primary: None,
+            later: None,
+            not_prepared: None,
+            retry_in: None,
+        }
+    }
 }
 
 impl<S, Req, Res, A> Journey<S, Req, Res, A>
@@ -74,10 +90,7 @@ where
             leg: None,
             pristine,
             resend_safe: false,
-            primary: None,
-            later: None,
-            not_prepared: None,
-            retry_in: None,
+            behind: None,
         };
         (journey, request)
     }
@@ -142,7 +155,7 @@ where
             spillway.target = self.target(),
             "the request could not be prepared for a target"
         );
-        self.not_prepared.get_or_insert(error);
+        self.behind().not_prepared.get_or_insert(error);
         let reading = Reading::new(Class::Refused).with_reason("not_prepared");
         let leg = self.record_unsent(&reading, Cause::NotHere);
         self.after_refusal(leg, None)
@@ -181,7 +194,8 @@ where
             let error = out.err();
             let refused = error.as_deref().and_then(|e| Refused::find(e).copied());
             let wait = refused.and_then(|r| r.wait());
-            self.retry_in = match (self.retry_in, wait) {
+            let behind = self.behind();
+            behind.retry_in = match (behind.retry_in, wait) {
                 (Some(a), Some(b)) => Some(a.min(b)),
                 (a, b) => a.or(b),
             };
@@ -200,9 +214,9 @@ where
                     let cause = kept.leg.cause().map(Cause::as_str);
                     self.hop(kept.reading.class(), cause);
                     if self.index == 1 {
-                        self.primary = Some(Box::new(kept));
+                        self.behind().primary = Some(kept);
                     } else {
-                        self.later = Some(Box::new(kept));
+                        self.behind().later = Some(kept);
                     }
                     Next::Hop(request)
                 }
@@ -242,6 +256,10 @@ where
             }
             Some(Cause::NotReplayable)
         })
+    }
+
+    fn behind(&mut self) -> &mut Behind<Res> {
+        self.behind.get_or_insert_default()
     }
 
     fn is_last(&self) -> bool {
@@ -287,11 +305,12 @@ where
         if let (Some(leg), Some(cause)) = (leg, cut) {
             leg.stop(cause);
         }
-        if let Some(kept) = self.later.take().or_else(|| self.primary.take()) {
+        let behind = self.behind.take().map(|behind| *behind).unwrap_or_default();
+        if let Some(kept) = behind.later.or(behind.primary) {
             self.advise_stop(&kept);
-            return self.done(*kept);
+            return self.done(kept);
         }
-        let error: BoxError = match (self.not_prepared.take(), cut) {
+        let error: BoxError = match (behind.not_prepared, cut) {
             (Some(error), _) => Classified::new(Reading::new(Class::CallerFault), error).into(),
             // Not every target was asked: this is the refusal of one.
             (None, Some(cause)) => {
@@ -300,17 +319,17 @@ where
             }
             (None, None) => {
                 // Waiting for the first target to come back is for a layer outside.
-                self.ledger.advise(match self.retry_in {
+                self.ledger.advise(match behind.retry_in {
                     Some(wait) => Verdict::Retry {
                         after: wait.max(Duration::from_millis(1)),
                     },
                     None => Verdict::Stop(Cause::Refused),
                 });
                 tracing::warn!(
-                    spillway.retry_in_ms = self.retry_in.map(clock::millis),
+                    spillway.retry_in_ms = behind.retry_in.map(clock::millis),
                     "every target refused; nothing was sent"
                 );
-                AllRefused::new(self.retry_in).into()
+                AllRefused::new(behind.retry_in).into()
             }
         };
         Next::Done(self.finish(Err(error)))
@@ -320,7 +339,7 @@ where
     /// in how the request was made to fit this target: the caller gets the primary's outcome.
     fn caller_fault(&mut self, kept: Kept<Res>) -> Next<Req, Res> {
         kept.leg.stop(Cause::CallerFault);
-        match self.primary.take() {
+        match self.behind().primary.take() {
             Some(primary) => {
                 tracing::warn!(
                     spillway.target = self.target(),
@@ -328,7 +347,7 @@ where
                     "a fallback calls the request wrong: does it need another `prepare`?"
                 );
                 self.advise_stop(&primary);
-                self.done(*primary)
+                self.done(primary)
             }
             None => self.done(kept),
         }

@@ -12,7 +12,7 @@ use std::{
 };
 
 use pin_project_lite::pin_project;
-use tokio::time::{Instant, Sleep};
+use tokio::time::{Instant, Sleep, sleep_until};
 use tower_service::Service;
 
 use super::{
@@ -77,10 +77,11 @@ pin_project! {
     enum State<F> {
         /// An attempt is out.
         Calling { #[pin] call: F },
-        /// Between attempts. No readiness is held while sleeping.
-        Waiting { #[pin] sleep: Sleep },
+        /// Between attempts. No readiness is held while sleeping. What waits is boxed: a call that
+        /// is answered at once has none, and is copied wherever it is moved.
+        Waiting { sleep: Pin<Box<Sleep>> },
         /// The wait is over; the service must become ready before the deadline.
-        Readying { #[pin] deadline: Timer },
+        Readying { deadline: Pin<Box<Timer>> },
         Done,
     }
 }
@@ -216,16 +217,18 @@ where
                             this.state.set(State::Done);
                             return Poll::Ready(out);
                         }
-                        Err(sleep) => State::Waiting { sleep },
+                        Err(until) => State::Waiting {
+                            sleep: Box::pin(sleep_until(until)),
+                        },
                     }
                 }
                 StateProj::Waiting { sleep } => {
-                    ready!(sleep.poll(cx));
+                    ready!(sleep.as_mut().poll(cx));
                     State::Readying {
-                        deadline: Timer::new(this.ledger.deadline()),
+                        deadline: Box::pin(Timer::new(this.ledger.deadline())),
                     }
                 }
-                StateProj::Readying { mut deadline } => {
+                StateProj::Readying { deadline } => {
                     let readied = match this.inner.poll_ready(cx) {
                         Poll::Ready(readied) => Some(readied),
                         Poll::Pending => {

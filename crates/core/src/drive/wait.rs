@@ -71,7 +71,7 @@ impl Grants {
     }
 
     pub(super) fn finish(&mut self, class: Class) {
-        for grant in self.0.drain(..) {
+        while let Some(grant) = self.0.pop() {
             grant.finish(class);
         }
     }

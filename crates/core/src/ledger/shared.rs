@@ -43,12 +43,11 @@ struct Marks {
 }
 
 /// What follows from the end of an attempt once the lock is gone.
-pub(super) struct AfterEnd {
+pub(super) struct AfterEnd<T> {
     /// It was an attempt, and not the outcome of a failover below.
     pub(super) counted: bool,
     pub(super) dues: Dues,
-    /// Boxed: none after a success, where nothing is left to decide.
-    pub(super) situation: Option<Box<Situation>>,
+    pub(super) situation: T,
 }
 
 impl Shared {
@@ -150,37 +149,41 @@ impl Shared {
         }
     }
 
-    /// Enters an outcome.
-    pub(super) fn end_attempt(&self, leg: u32, ended: Ended<'_>) -> AfterEnd {
+    /// Enters a success: the usual end of an attempt, and that of its leg, in one go. Nothing is left
+    /// to decide.
+    pub(super) fn succeed(&self, leg: u32, ended: Ended<'_>) -> AfterEnd<()> {
+        let mut guard = self.lock();
+        let record = &mut *guard;
+        self.see(record, ended.end);
+        let counted = record.enter(leg, ended);
+        self.over(record, leg);
+        if counted && record.leg(leg).is_some_and(|slot| slot.named) {
+            self.serve(record, leg);
+        }
+        AfterEnd {
+            counted,
+            dues: record.gates_due(leg, counted, true),
+            situation: (),
+        }
+    }
+
+    /// Enters any other outcome.
+    pub(super) fn end_attempt(&self, leg: u32, ended: Ended<'_>) -> AfterEnd<Box<Situation>> {
         let class = ended.reading.class();
         let mut guard = self.lock();
         let record = &mut *guard;
         self.see(record, ended.end);
-        if class == Class::Success {
-            // The usual end, and that of the leg: in one go.
-            let counted = record.enter(leg, ended);
-            self.over(record, leg);
-            if counted && record.leg(leg).is_some_and(|slot| slot.named) {
-                self.serve(record, leg);
-            }
-            return AfterEnd {
-                counted,
-                dues: record.gates_due(leg, counted, true),
-                situation: None,
-            };
-        }
         let situation = record.situation(&self.plans, leg, ended.reading, ended.end);
         let counted = record.enter(leg, ended);
-        let situation = Box::new(Situation {
-            // With this send included.
-            call_sends: record.sends,
-            around: record.lineage(Some(leg)).skip(1).map(|l| l.total).collect(),
-            ..situation
-        });
         AfterEnd {
             counted,
             dues: record.gates_due(leg, counted && class != Class::Refused, false),
-            situation: Some(situation),
+            situation: Box::new(Situation {
+                // With this send included.
+                call_sends: record.sends,
+                around: record.lineage(Some(leg)).skip(1).map(|l| l.total).collect(),
+                ..situation
+            }),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::Instant;
 use tower_service::Service;
 
 use super::{DriveProj, copy, mark};
@@ -117,11 +117,11 @@ where
         decision
     }
 
-    /// The outcome of an attempt; `None` if it is kept and the request will be sent again.
+    /// The outcome of an attempt; if it is kept, when the request will be sent again.
     pub(super) fn settle(
         &mut self,
         out: Result<S::Response, BoxError>,
-    ) -> Result<Result<S::Response, BoxError>, Sleep> {
+    ) -> Result<Result<S::Response, BoxError>, Instant> {
         let adapter = &self.engine.adapter;
         let view = out.as_ref().map_err(|e| &**e as &(dyn Error + 'static));
         let reading = adapter.read(view);
@@ -151,7 +151,7 @@ where
                     Ok(response) if !self.engine.adapter.holdable(&response) => None,
                     small => Some(Box::new(small)),
                 };
-                Err(sleep_until(clock::after(end, after)))
+                Err(clock::after(end, after))
             }
         }
     }

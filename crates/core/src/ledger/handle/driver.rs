@@ -7,9 +7,9 @@ use tokio::time::Instant;
 
 use super::{Ledger, Place};
 use crate::{
-    Carry, Limits, Reading,
+    Carry, Class, Limits, Reading,
     gate::Gate,
-    ledger::{gates::Tell, leg::Ended, situation::Situation},
+    ledger::{gates::Tell, leg::Ended, shared::AfterEnd, situation::Situation},
     metrics,
 };
 
@@ -37,7 +37,16 @@ impl Ledger {
     /// nothing is left to decide, so that ends the leg too.
     pub(crate) fn end_attempt(&self, ended: Ended<'_>) -> Option<Box<Situation>> {
         let leg = self.place.leg?;
+        if ended.reading.class() == Class::Success {
+            let after = self.shared.succeed(leg, ended);
+            self.tell(after, ended);
+            return None;
+        }
         let after = self.shared.end_attempt(leg, ended);
+        Some(self.tell(after, ended))
+    }
+
+    fn tell<T>(&self, after: AfterEnd<T>, ended: Ended<'_>) -> T {
         let class = ended.reading.class();
         if after.counted {
             metrics::attempt(self.target(), class);
