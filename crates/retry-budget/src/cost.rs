@@ -9,15 +9,14 @@ use tower_spillway_core::{
 };
 
 use crate::{
-    Snapshot, Weights,
+    Weights,
     cell::{
-        TOKEN,
+        Dated, TOKEN,
         cost::{Cell, Rules},
     },
-    clock::Clock,
     handle::handle,
-    meter::Meter,
-    weights::{charge, micro},
+    purse::Purse,
+    weights::micro,
 };
 
 /// How a [`CostBudget`] is set up.
@@ -163,61 +162,32 @@ impl CostConfig {
 ///
 /// Clones are handles of one budget: what is shared by a clone is spent by all.
 #[derive(Clone)]
-pub struct CostBudget(pub(crate) Arc<Purse>);
+pub struct CostBudget(pub(crate) Arc<Purse<Cell>>);
 
 handle!(CostBudget);
 
 impl CostBudget {
     fn of(rules: Rules) -> Self {
-        Self(Arc::new(Purse {
-            clock: Clock::new(),
-            cell: Cell::new(rules),
-            meter: Meter::new("cost"),
-        }))
+        Self(Arc::new(Purse::new(Cell::new(rules), "cost")))
     }
 
     /// The tokens there are, exact in millionths.
     pub fn tokens(&self) -> f64 {
-        let now = self.0.clock.at(clock::now());
+        let now = self.0.at(clock::now());
         self.0.cell.account(now).balance as f64 / TOKEN as f64
     }
 }
 
-/// What the handles share.
-pub(crate) struct Purse {
-    clock: Clock,
-    cell: Cell,
-    meter: Meter,
-}
-
-impl Purse {
-    fn snapshot(&self, now: Instant) -> Snapshot {
-        let account = self.cell.account(self.clock.at(now));
-        Snapshot {
-            balance: account.balance / TOKEN,
-            granted: account.granted,
-            denied: account.denied,
-        }
-    }
-
-    fn changed(&self, now: Instant) {
-        self.meter.balance(|| self.snapshot(now).balance);
-    }
-}
-
-impl Gate for Purse {
+impl Gate for Purse<Cell> {
     fn first_end(&self, class: Class, now: Instant) {
         if class == Class::Success {
-            self.cell.first_success(self.clock.at(now));
-            self.changed(now);
+            self.cell.first_success(self.at(now));
+            self.changed(|| now);
         }
     }
 
     fn withdraw(&self, ask: &Ask) -> Option<Receipt> {
-        let receipt = self.cell.withdraw(charge(ask), self.clock.at(ask.now));
-        self.meter.asked(receipt.is_some());
-        self.changed(ask.now);
-        receipt.map(Receipt)
+        self.take(ask)
     }
 
     fn settle(&self, receipt: Receipt, settled: Settled) {
@@ -226,6 +196,6 @@ impl Gate for Purse {
             Settled::Sent(Class::Success) => self.cell.give_back(receipt.0, false),
             Settled::Sent(_) => return,
         }
-        self.meter.balance(|| self.snapshot(clock::now()).balance);
+        self.changed(clock::now);
     }
 }

@@ -118,6 +118,7 @@ mod future;
 mod handle;
 mod layer;
 mod meter;
+mod purse;
 mod ratio;
 mod registry;
 mod score;

@@ -9,15 +9,9 @@ use tower_spillway_core::{
 };
 
 use crate::{
-    Snapshot,
-    cell::{
-        TOKEN,
-        ratio::{Cell, Rules},
-    },
-    clock::Clock,
+    cell::ratio::{Cell, Rules},
     handle::handle,
-    meter::Meter,
-    weights::charge,
+    purse::Purse,
 };
 
 /// Retries as a share of first attempts, over a sliding window, with a floor.
@@ -35,17 +29,13 @@ use crate::{
 ///
 /// Clones are handles of one budget: what is shared by a clone is spent by all.
 #[derive(Clone)]
-pub struct RatioBudget(pub(crate) Arc<Purse>);
+pub struct RatioBudget(pub(crate) Arc<Purse<Cell>>);
 
 handle!(RatioBudget);
 
 impl RatioBudget {
     pub(crate) fn of(rules: Rules) -> Self {
-        Self(Arc::new(Purse {
-            clock: Clock::new(),
-            cell: Cell::new(rules),
-            meter: Meter::new("ratio"),
-        }))
+        Self(Arc::new(Purse::new(Cell::new(rules), "ratio")))
     }
 
     /// Retries that could be made now.
@@ -55,49 +45,24 @@ impl RatioBudget {
 
     /// Nobody else has a handle, and a fresh budget would do the same.
     pub(crate) fn is_idle(&self) -> bool {
-        Arc::strong_count(&self.0) == 1 && self.0.cell.is_idle(self.0.clock.at(clock::now()))
+        Arc::strong_count(&self.0) == 1 && self.0.cell.is_idle(self.0.at(clock::now()))
     }
 }
 
-/// What the handles share.
-pub(crate) struct Purse {
-    clock: Clock,
-    cell: Cell,
-    meter: Meter,
-}
-
-impl Purse {
-    fn snapshot(&self, now: Instant) -> Snapshot {
-        let account = self.cell.account(self.clock.at(now));
-        Snapshot {
-            balance: account.balance / TOKEN,
-            granted: account.granted,
-            denied: account.denied,
-        }
-    }
-
-    fn changed(&self, now: Instant) {
-        self.meter.balance(|| self.snapshot(now).balance);
-    }
-}
-
-impl Gate for Purse {
+impl Gate for Purse<Cell> {
     fn first_end(&self, _class: Class, now: Instant) {
-        self.cell.deposit(self.clock.at(now));
-        self.changed(now);
+        self.cell.deposit(self.at(now));
+        self.changed(|| now);
     }
 
     fn withdraw(&self, ask: &Ask) -> Option<Receipt> {
-        let receipt = self.cell.withdraw(charge(ask), self.clock.at(ask.now));
-        self.meter.asked(receipt.is_some());
-        self.changed(ask.now);
-        receipt.map(Receipt)
+        self.take(ask)
     }
 
     fn settle(&self, receipt: Receipt, settled: Settled) {
         if settled == Settled::NotSent {
             self.cell.give_back(receipt.0);
-            self.meter.balance(|| self.snapshot(clock::now()).balance);
+            self.changed(clock::now);
         }
     }
 }

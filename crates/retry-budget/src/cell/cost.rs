@@ -2,7 +2,7 @@
 
 use std::sync::PoisonError;
 
-use super::{Account, Charge, Prices, Tally};
+use super::{Account, Charge, Dated, Prices, Tally};
 use crate::sync::{Mutex, MutexGuard};
 
 const SECOND: u128 = 1_000_000_000;
@@ -55,23 +55,6 @@ impl Cell {
         bucket.put(self.rules.credit, self.rules.capacity);
     }
 
-    /// Takes the price of a retry; gives what [`give_back`](Self::give_back) needs to know.
-    pub(crate) fn withdraw(&self, charge: Charge, now: u64) -> Option<u64> {
-        let mut bucket = self.at(now);
-        // Checked and taken under one lock: two callers never get the same tokens.
-        match bucket.tokens.checked_sub(self.rules.prices.of(charge)) {
-            Some(rest) => {
-                bucket.tokens = rest;
-                bucket.tally.granted();
-                Some(charge.bits())
-            }
-            None => {
-                bucket.tally.denied();
-                None
-            }
-        }
-    }
-
     /// The price of a retry that succeeded, or that was not sent.
     pub(crate) fn give_back(&self, receipt: u64, unused: bool) {
         let mut bucket = self.lock();
@@ -80,15 +63,6 @@ impl Cell {
         }
         let price = self.rules.prices.of(Charge::of_bits(receipt));
         bucket.put(price, self.rules.capacity);
-    }
-
-    pub(crate) fn account(&self, now: u64) -> Account {
-        let bucket = self.at(now);
-        Account {
-            balance: bucket.tokens,
-            granted: bucket.tally.granted,
-            denied: bucket.tally.denied,
-        }
     }
 
     /// The bucket, filled up to now. Under the lock: of two who come at once one fills.
@@ -109,6 +83,33 @@ impl Cell {
     fn lock(&self) -> MutexGuard<'_, Bucket> {
         // Nothing that can panic runs under the lock.
         self.bucket.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Dated for Cell {
+    fn withdraw(&self, charge: Charge, now: u64) -> Option<u64> {
+        let mut bucket = self.at(now);
+        // Checked and taken under one lock: two callers never get the same tokens.
+        match bucket.tokens.checked_sub(self.rules.prices.of(charge)) {
+            Some(rest) => {
+                bucket.tokens = rest;
+                bucket.tally.granted();
+                Some(charge.bits())
+            }
+            None => {
+                bucket.tally.denied();
+                None
+            }
+        }
+    }
+
+    fn account(&self, now: u64) -> Account {
+        let bucket = self.at(now);
+        Account {
+            balance: bucket.tokens,
+            granted: bucket.tally.granted,
+            denied: bucket.tally.denied,
+        }
     }
 }
 

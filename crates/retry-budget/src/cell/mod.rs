@@ -98,6 +98,15 @@ pub(crate) struct Account {
     pub(crate) denied: u64,
 }
 
+/// A cell whose balance depends on the time.
+pub(crate) trait Dated {
+    /// Takes the price of a retry; gives what giving it back needs to know.
+    fn withdraw(&self, charge: Charge, now: u64) -> Option<u64>;
+
+    /// What it holds, in micro-tokens.
+    fn account(&self, now: u64) -> Account;
+}
+
 /// How often a budget said yes and no.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {

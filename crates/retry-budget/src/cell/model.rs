@@ -2,7 +2,7 @@
 
 use loom::{sync::Arc, thread};
 
-use super::{Charge, Prices, TOKEN, concurrency, cost, ratio, score};
+use super::{Charge, Dated, Prices, TOKEN, concurrency, cost, ratio, score};
 
 /// Runs both at once, in every order; gives what they gave.
 fn both<C, A, B>(

@@ -9,7 +9,7 @@
 
 use std::sync::PoisonError;
 
-use super::{Account, Charge, Prices, Tally};
+use super::{Account, Charge, Dated, Prices, Tally};
 use crate::sync::{Mutex, MutexGuard};
 
 const SLOTS: usize = 10;
@@ -53,22 +53,6 @@ impl Cell {
         slot.credit = slot.credit.saturating_add(self.rules.deposit);
     }
 
-    /// Reserves the price of a retry; gives what [`give_back`](Self::give_back) needs to know.
-    pub(crate) fn withdraw(&self, charge: Charge, now: u64) -> Option<u64> {
-        let price = self.rules.prices.of(charge);
-        let mut window = self.lock();
-        // Checked and taken under one lock: two callers never get the same token.
-        window.move_to(now, self.width);
-        if window.balance(self.rules.reserve) < price {
-            window.tally.denied();
-            return None;
-        }
-        window.tally.granted();
-        let slot = window.newest();
-        slot.debit = slot.debit.saturating_add(price);
-        Some(window.latest << 2 | charge.bits())
-    }
-
     /// What was reserved was not used. What left the window came back that way.
     pub(crate) fn give_back(&self, receipt: u64) {
         let price = self.rules.prices.of(Charge::of_bits(receipt));
@@ -78,16 +62,6 @@ impl Cell {
         let slot = usize::try_from(age).ok();
         if let Some(slot) = slot.and_then(|age| window.slots.get_mut(age)) {
             slot.debit = slot.debit.saturating_sub(price);
-        }
-    }
-
-    pub(crate) fn account(&self, now: u64) -> Account {
-        let mut window = self.lock();
-        window.move_to(now, self.width);
-        Account {
-            balance: window.balance(self.rules.reserve),
-            granted: window.tally.granted,
-            denied: window.tally.denied,
         }
     }
 
@@ -102,6 +76,33 @@ impl Cell {
     fn lock(&self) -> MutexGuard<'_, Window> {
         // Nothing that can panic runs under the lock.
         self.window.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Dated for Cell {
+    fn withdraw(&self, charge: Charge, now: u64) -> Option<u64> {
+        let price = self.rules.prices.of(charge);
+        let mut window = self.lock();
+        // Checked and taken under one lock: two callers never get the same token.
+        window.move_to(now, self.width);
+        if window.balance(self.rules.reserve) < price {
+            window.tally.denied();
+            return None;
+        }
+        window.tally.granted();
+        let slot = window.newest();
+        slot.debit = slot.debit.saturating_add(price);
+        Some(window.latest << 2 | charge.bits())
+    }
+
+    fn account(&self, now: u64) -> Account {
+        let mut window = self.lock();
+        window.move_to(now, self.width);
+        Account {
+            balance: window.balance(self.rules.reserve),
+            granted: window.tally.granted,
+            denied: window.tally.denied,
+        }
     }
 }
 
