@@ -30,7 +30,8 @@ pub enum Class {
     NotHere,
     /// The request itself is wrong: other 4xx, content policy.
     CallerFault,
-    /// It was turned away here and never sent. See [`Refused`](crate::Refused).
+    /// It was turned away here and never sent (see [`Refused`](crate::Refused)), or this process had
+    /// no file descriptor left to send it.
     Refused,
     /// The caller left before there was an outcome.
     Cancelled,

@@ -2,6 +2,7 @@
 
 use std::{error::Error, fmt, io, sync::Arc};
 
+use super::shortage::no_descriptor;
 #[cfg(feature = "tonic")]
 use super::table;
 use crate::{
@@ -12,6 +13,9 @@ use crate::{
 type Reader = dyn Fn(&(dyn Error + 'static)) -> Option<Reading> + Send + Sync;
 
 /// Reads errors: ours, `io::Error`, those of the crates whose features are on, and the user's own.
+///
+/// An `io::Error` that says that no file descriptor is left is read as [`Class::Refused`]: nothing
+/// was sent, and no target is to blame. There is a warning, once a minute.
 #[derive(Clone, Default)]
 pub struct ErrorReader(Option<Arc<Reader>>);
 
@@ -30,6 +34,7 @@ impl ErrorReader {
                 let user = self.0.as_deref()?;
                 chain(error).find_map(user)
             })
+            .or_else(|| chain(error).find_map(no_descriptor))
             // From the inside out: the innermost error that we know says most. A client's
             // "connect" wraps the io error that caused it, so connecting is asked first.
             .or_else(|| chain(error).find_map(connecting))
@@ -172,6 +177,22 @@ mod tests {
         assert_eq!(read(io(io::ErrorKind::ConnectionRefused)), refused);
         let wrapped = Wrapped(io(io::ErrorKind::ConnectionRefused).into());
         assert_eq!(read(wrapped), refused);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_lack_of_descriptors_is_no_failure_of_the_target() {
+        for code in [23, 24] {
+            let lack = || io::Error::from_raw_os_error(code);
+            let refused = Reading::new(Class::Refused).with_reason("no_descriptor");
+            assert!(refused.is_unprocessed());
+            assert_eq!(read(lack()), refused);
+            assert_eq!(read(Wrapped(lack().into())), refused);
+            #[cfg(feature = "tonic")]
+            assert_eq!(read(tonic::ConnectError(lack().into())), refused);
+        }
+        let other = io::Error::from_raw_os_error(22);
+        assert_eq!(read(other).class(), Class::Transient);
     }
 
     #[test]

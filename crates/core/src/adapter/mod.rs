@@ -12,6 +12,7 @@ mod errors;
 mod http;
 mod plain;
 mod replayable;
+mod shortage;
 mod table;
 
 use std::error::Error;

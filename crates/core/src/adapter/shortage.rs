@@ -1,0 +1,75 @@
+//! What this process itself is short of, so that a call never left it.
+
+use std::{
+    error::Error,
+    io,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use crate::{Class, Reading, clock};
+
+/// Of the process and of the whole system (`EMFILE`, `ENFILE`), which have no kind of their own in
+/// `std`; the same
+/// numbers on every common Unix.
+#[cfg(unix)]
+const NO_DESCRIPTOR: [i32; 2] = [24, 23];
+/// Of files and of sockets (`ERROR_TOO_MANY_OPEN_FILES`, `WSAEMFILE`).
+#[cfg(windows)]
+const NO_DESCRIPTOR: [i32; 2] = [4, 10024];
+#[cfg(not(any(unix, windows)))]
+const NO_DESCRIPTOR: [i32; 0] = [];
+
+/// There is a warning once in this time: whatever runs out is asked for again at once.
+const EACH: Duration = Duration::from_secs(60);
+
+static WARNED: Once = Once::new();
+
+/// No descriptor was left for the connection: nothing was sent, and no target is to blame.
+pub(super) fn no_descriptor(error: &(dyn Error + 'static)) -> Option<Reading> {
+    let code = error.downcast_ref::<io::Error>()?.raw_os_error()?;
+    if !NO_DESCRIPTOR.contains(&code) {
+        return None;
+    }
+    if WARNED.is_due(clock::now()) {
+        tracing::warn!(
+            os_error = code,
+            "no file descriptor is left, so calls are not sent: raise the limit of open files \
+             (`ulimit -n`) or bound the connections; no target counts it as a failure"
+        );
+    }
+    Some(Reading::new(Class::Refused).with_reason("no_descriptor"))
+}
+
+/// Once in a while.
+struct Once(Mutex<Option<Instant>>);
+
+impl Once {
+    const fn new() -> Self {
+        Self(Mutex::new(None))
+    }
+
+    fn is_due(&self, now: Instant) -> bool {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let due = last.is_none_or(|last| now.saturating_duration_since(last) >= EACH);
+        if due {
+            *last = Some(now);
+        }
+        due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_warning_comes_once_in_a_while() {
+        let (once, start) = (Once::new(), Instant::now());
+        let at = |secs| once.is_due(start + Duration::from_secs(secs));
+        let due: Vec<_> = [0, 0, 59, 60, 61, 119, 120].into_iter().map(at).collect();
+        assert_eq!(due, [true, false, false, true, false, false, true]);
+    }
+}
