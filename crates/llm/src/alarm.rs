@@ -15,9 +15,9 @@ use crate::{Remedy, Ruling};
 /// Beyond so many targets, the further ones share one entry.
 const MOST_TARGETS: usize = 256;
 
-/// What was warned of. A success of a target takes its warnings back.
+/// What one layer warned of. A success of a target takes its warnings back.
 #[derive(Debug, Default)]
-pub(super) struct Alarms {
+pub(crate) struct Alarms {
     // So that a success, of which there are many, takes no lock.
     any: AtomicBool,
     raised: Mutex<HashSet<(Option<TargetName>, Remedy)>>,
@@ -25,7 +25,7 @@ pub(super) struct Alarms {
 
 impl Alarms {
     /// Warns, unless it did so since the target's last success.
-    pub(super) fn raise(&self, target: Option<&TargetName>, verdict: &Ruling, status: u16) {
+    pub(crate) fn raise(&self, target: Option<&TargetName>, verdict: &Ruling, status: u16) {
         let Some(remedy) = verdict.remedy() else {
             return;
         };
@@ -51,7 +51,7 @@ impl Alarms {
     }
 
     /// The target works again.
-    pub(super) fn succeeded(&self, target: Option<&TargetName>) {
+    pub(crate) fn succeeded(&self, target: Option<&TargetName>) {
         if !self.any.load(Ordering::Relaxed) {
             return;
         }

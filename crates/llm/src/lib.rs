@@ -45,6 +45,7 @@
 //! # }
 //! ```
 
+mod alarm;
 pub mod cost;
 mod media;
 pub mod profile;

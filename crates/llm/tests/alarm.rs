@@ -1,16 +1,16 @@
-//! One warning says what a person must do. Alone in its process: an event that other tests met first,
-//! without a subscriber, may be switched off for good.
+//! One warning says what a person must do. In a process of their own: an event that other tests met
+//! first, without a subscriber, may be switched off for good.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may")]
 
 use std::sync::{Arc, Mutex};
 
 use http::{Request, Response};
-use http_body_util::Full;
+use http_body_util::{BodyExt, Full};
 use tower::{Service, ServiceExt, service_fn};
 use tower_layer::Layer;
 use tower_spillway_core::BoxError;
-use tower_spillway_llm::{Vendor, VendorVerdictLayer};
+use tower_spillway_llm::{StreamGuardLayer, Vendor, VendorVerdictLayer};
 use tracing::{Event, Metadata, Subscriber, field::Visit, span};
 
 type Body = Full<bytes::Bytes>;
@@ -88,4 +88,50 @@ async fn once_until_it_works_again() {
     );
     assert!(!first.contains("sk-secret"), "neither body nor key");
     assert!(events.0.lock().unwrap()[1].contains("add credit"));
+}
+
+#[tokio::test]
+async fn once_of_what_streams_say_until_one_is_whole() {
+    let events = Events::default();
+    let _guard = tracing::subscriber::set_default(events.clone());
+    let broke = "data: {\"error\":{\"code\":\"invalid_api_key\",\"message\":\"sk-secret\"}}\n\n";
+    let late = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n\
+                data: {\"error\":{\"code\":\"invalid_api_key\",\"message\":\"sk-secret\"}}\n\n";
+    let whole = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\n\
+                 data: [DONE]\n\n";
+    let plain = r#"{"choices":[{}]}"#;
+    let service = service_fn(|request: Request<&'static str>| async move {
+        let body = request.into_body();
+        let kind = match body.starts_with('{') {
+            true => "application/json",
+            false => "text/event-stream",
+        };
+        let answer = Response::builder().header("content-type", kind);
+        answer.body(Body::from(body)).map_err(BoxError::from)
+    });
+    let mut service = StreamGuardLayer::new(Vendor::OpenAi).layer(service);
+    let warned = || {
+        let events = events.0.lock().unwrap();
+        let of_a_person = events.iter().filter(|e| e.contains("until somebody acts"));
+        of_a_person.count()
+    };
+
+    for (answer, after) in [
+        (broke, 1),
+        (broke, 1),
+        // A part of an answer is no proof that it serves.
+        (late, 1),
+        (broke, 1),
+        (whole, 1),
+        (late, 2),
+        (plain, 2),
+        (broke, 3),
+    ] {
+        let call = service.ready().await.unwrap().call(Request::new(answer));
+        call.await.unwrap().into_body().collect().await.unwrap();
+        assert_eq!(warned(), after, "{answer}");
+    }
+    let events = events.0.lock().unwrap();
+    assert!(events[0].contains("check the API key of this target"));
+    assert!(!events.iter().any(|event| event.contains("sk-secret")));
 }

@@ -11,7 +11,7 @@ use http::{HeaderMap, StatusCode};
 use serde_json::Value;
 use tower_spillway_core::{Class, Reading, hint};
 
-use crate::{Answer, Rules, Said};
+use crate::{Answer, Rules, Ruling, Said};
 
 /// An error inside a stream, as an ordinary answer.
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub(super) struct Verdict {
     pub(super) status: StatusCode,
     pub(super) body: Bytes,
     pub(super) reading: Reading,
+    /// What the rules made of it.
+    pub(super) ruling: Ruling,
 }
 
 /// What a name that no table has must contain to be taken for a failure of the server.
@@ -84,15 +86,7 @@ pub(super) fn judge(
         Known::No => CALLER,
     };
     let ruling = rules.judge(&Answer::with_headers(judged, headers, &body, hints));
-    if let Some(remedy) = ruling.remedy() {
-        tracing::warn!(
-            spillway.reason = ruling.reason(),
-            spillway.remedy = remedy.as_str(),
-            "a stream says that its target serves nobody until somebody acts: {}",
-            remedy.advice(),
-        );
-    }
-    let reading = ruling.into_reading();
+    let reading = ruling.reading().clone();
     let (status, reading) = match (known, reading.class()) {
         (Known::Yes(status), _) => (status, reading),
         // By its status alone, which is a guess: nobody's fault. Its name is not repeated: it is
@@ -110,6 +104,7 @@ pub(super) fn judge(
     Verdict {
         status: code,
         body,
+        ruling,
         reading: reading.with_status(Some(code.as_u16())),
     }
 }

@@ -14,7 +14,7 @@ use http::HeaderMap;
 use http_body::Body;
 use pin_project_lite::pin_project;
 use tokio::time::Instant;
-use tower_spillway_core::{BodyEnd, BoxError, Ledger};
+use tower_spillway_core::{BodyEnd, BoxError, Class, Ledger, Reading, TargetName};
 
 use super::{
     Break, StreamLimits, StreamUsage,
@@ -33,6 +33,12 @@ pub(super) struct Terms {
     pub(super) limits: Option<StreamLimits>,
     pub(super) ledger: Option<Ledger>,
     pub(super) sent: Instant,
+}
+
+impl Terms {
+    pub(super) fn target(&self) -> Option<&TargetName> {
+        self.ledger.as_ref().and_then(Ledger::target)
+    }
 }
 
 /// How a stream ended that nobody had anything of yet.
@@ -110,15 +116,30 @@ where
         &self.usage
     }
 
-    /// What an error inside the stream means, given the headers that it came under.
+    /// What an error inside the stream means, given the headers that it came under. Of a target that
+    /// serves nobody there is a warning.
     pub(super) fn judge(&self, error: &InBand, headers: &HeaderMap) -> Verdict {
         let guard = &self.guard;
         let mut verdict = fault::judge(&guard.rules, &guard.hints, headers, &error.body);
+        if verdict.ruling.class() == Class::TargetDown {
+            let status = verdict.status.as_u16();
+            guard.alarms.raise(self.target(), &verdict.ruling, status);
+        }
         if self.watch.has_content() {
             // Whatever its name says: there was an answer already.
             verdict.reading = verdict.reading.unprocessed(false);
         }
         verdict
+    }
+
+    fn target(&self) -> Option<&TargetName> {
+        self.ledger.as_ref().and_then(Ledger::target)
+    }
+
+    /// It is whole, so its target serves.
+    fn is_whole(&self) {
+        self.guard.alarms.succeeded(self.target());
+        self.end.set(Reading::new(Class::Success));
     }
 
     /// The next of what the upstream gives.

@@ -51,12 +51,16 @@ where
         if this.held.is_none() {
             let response = ready!(this.inner.poll(cx)).map_err(Into::into)?;
             let (head, body) = response.into_parts();
-            match this.terms.take().filter(|_| is_stream(&head)) {
-                Some(terms) => {
+            let succeeded = is_success(&head);
+            match this.terms.take() {
+                Some(terms) if succeeded && media::is_event_stream(&head.headers) => {
                     let flow = Flow::new(body, terms);
                     *this.held = Some((head, Box::pin(flow)));
                 }
-                None => {
+                terms => {
+                    if let Some(terms) = terms.filter(|_| succeeded) {
+                        terms.guard.alarms.succeeded(terms.target());
+                    }
                     return Poll::Ready(Ok(Response::from_parts(head, GuardedBody::plain(body))));
                 }
             }
@@ -78,13 +82,10 @@ where
     }
 }
 
-/// A success whose body is a stream that can be read. What a layer inside calls failed is left as it
-/// is.
-fn is_stream(head: &Parts) -> bool {
+/// What a layer inside calls failed is left as it is.
+fn is_success(head: &Parts) -> bool {
     let failed = |reading: &Reading| reading.class() != Class::Success;
-    head.status.is_success()
-        && media::is_event_stream(&head.headers)
-        && !head.extensions.get().is_some_and(failed)
+    head.status.is_success() && !head.extensions.get().is_some_and(failed)
 }
 
 fn given<B>(mut head: Parts, flow: Pin<Box<Flow<B>>>) -> Response<GuardedBody<B>>

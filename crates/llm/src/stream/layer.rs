@@ -4,7 +4,7 @@ use tower_layer::Layer;
 use tower_spillway_core::{InvalidConfig, clock::Wall, hint};
 
 use super::{Commit, Dialect, StreamGuard, StreamLimits};
-use crate::{Rules, Vendor};
+use crate::{Rules, Vendor, alarm::Alarms};
 
 /// What the services of one layer share.
 #[derive(Clone, Debug)]
@@ -16,6 +16,7 @@ pub(super) struct Guard {
     pub(super) commit: Commit,
     pub(super) most_held: usize,
     pub(super) most_answer: usize,
+    pub(super) alarms: Arc<Alarms>,
 }
 
 const MOST_HELD: usize = 1024 * 1024;
@@ -44,6 +45,7 @@ impl StreamGuardLayer {
                 commit: Commit::default(),
                 most_held: MOST_HELD,
                 most_answer: MOST_ANSWER,
+                alarms: Arc::default(),
             },
         }
     }
@@ -127,7 +129,12 @@ impl StreamGuardLayer {
 impl<S> Layer<S> for StreamGuardLayer {
     type Service = StreamGuard<S>;
 
+    /// A service whose warnings are its own: one `layer()` per target, or one for several.
     fn layer(&self, inner: S) -> Self::Service {
-        StreamGuard::new(inner, Arc::new(self.guard.clone()))
+        let guard = Guard {
+            alarms: Arc::default(),
+            ..self.guard.clone()
+        };
+        StreamGuard::new(inner, Arc::new(guard))
     }
 }

@@ -35,6 +35,12 @@
 //! With [`Commit::Complete`] nothing is given out before all is there: the whole answer, or a
 //! failure that a later target can mend.
 //!
+//! # A target that serves nobody
+//!
+//! As with [`VendorVerdict`](crate::VendorVerdict) there is one warning that says what to do, and no
+//! other like it for this target until it has succeeded again: with a stream that is whole, or with a
+//! plain answer.
+//!
 //! # What is not guarded
 //!
 //! Answers that are no `text/event-stream`, and compressed ones, pass as they are. Gemini streams a

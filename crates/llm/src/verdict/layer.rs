@@ -3,8 +3,8 @@ use std::{sync::Arc, time::Duration};
 use tower_layer::Layer;
 use tower_spillway_core::{InvalidConfig, clock::Wall, hint};
 
-use super::{VendorVerdict, alarm::Alarms};
-use crate::{Rules, Vendor};
+use super::VendorVerdict;
+use crate::{Rules, Vendor, alarm::Alarms};
 
 /// What the services of one layer share.
 #[derive(Debug)]

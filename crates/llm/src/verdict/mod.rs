@@ -39,7 +39,6 @@
 //! what to do (key, credit, quota, model, address); no other like it for this target until it has
 //! succeeded again.
 
-mod alarm;
 mod body;
 mod future;
 mod layer;

@@ -1,7 +1,12 @@
 //! From the first content to the end.
 
+use http::{Request, Response};
 use http_body_util::BodyExt;
-use tower_spillway_core::{BodyEnd, Class, Reading};
+use tower::{ServiceBuilder, ServiceExt, service_fn};
+use tower_spillway_core::{
+    BodyEnd, BoxError, Class, History, Ledger, Outcome, Reading, RetryLayer, Verdict,
+    call::CallLayer,
+};
 use tower_spillway_llm::{Dialect, StreamGuardLayer, StreamUsage, Usage, Vendor};
 
 use crate::body::{DONE, FINISH, PING, ROLE, SECOND, Step, TOKEN, Upstream, openai, read, text};
@@ -49,6 +54,30 @@ async fn a_break_is_told_in_the_dialect_of_the_stream() {
             assert_eq!(end.unwrap().reason(), Some("stream_ended_early"));
         }
     }
+}
+
+#[tokio::test]
+async fn the_record_of_the_call_says_how_it_ended_whoever_else_listens() {
+    let upstream = Upstream::text(&[TOKEN]);
+    let ledger = Ledger::new();
+    let mut request = Request::new(());
+    request.extensions_mut().insert(ledger.clone());
+    let stack = ServiceBuilder::new()
+        .layer(CallLayer::new())
+        .layer(RetryLayer::new(
+            |_: &History, _: &Outcome<'_, Response<_>>| Verdict::Pass,
+        ))
+        .layer(openai())
+        .service(service_fn(move |_: Request<()>| {
+            let response = upstream.answer();
+            async move { Ok::<_, BoxError>(response) }
+        }));
+    let response = stack.oneshot(request).await.unwrap();
+    assert_eq!(ledger.report().attempts[0].class, Class::Success);
+    response.into_body().collect().await.unwrap();
+    let attempt = &ledger.report().attempts[0];
+    assert_eq!(attempt.class, Class::Transient);
+    assert_eq!(attempt.reason.as_deref(), Some("stream_ended_early"));
 }
 
 #[tokio::test]

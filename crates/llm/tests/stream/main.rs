@@ -1,6 +1,6 @@
 //! What a caller and the layers outside of `StreamGuardLayer` get.
 
-#![allow(clippy::unwrap_used, reason = "a test may")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may")]
 
 mod body;
 mod given;

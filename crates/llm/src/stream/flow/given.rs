@@ -8,7 +8,7 @@ use std::{
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Body, Frame};
-use tower_spillway_core::{BoxError, Class, Reading, clock};
+use tower_spillway_core::{BoxError, Reading, clock};
 
 use super::{Flow, Input, note_usage};
 use crate::stream::{
@@ -91,7 +91,7 @@ where
             None => {
                 this.held.extend_from_slice(&part);
                 if this.watch.is_done() {
-                    this.end.set(Reading::new(Class::Success));
+                    self.is_whole();
                 }
             }
         }
@@ -116,7 +116,7 @@ where
                 // What follows the last event is given on as it came.
                 *this.whole = this.held.len();
                 *this.over = true;
-                this.end.set(Reading::new(Class::Success));
+                self.is_whole();
             }
             Some(broken) => self.close(broken.why(), broken.reading()),
         }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use http_body::Body;
-use tower_spillway_core::{BoxError, Class, Reading, clock};
+use tower_spillway_core::{BoxError, clock};
 
 use super::{Failed, Flow, Input, note_usage};
 use crate::stream::{
@@ -105,14 +105,13 @@ where
     }
 
     fn commit(self: Pin<&mut Self>) {
-        let this = self.project();
-        if let Some(ledger) = this.ledger.take() {
-            if this.watch.has_content() {
-                ledger.saw_first_content(clock::now());
-            }
+        if let Some(ledger) = &self.ledger
+            && self.watch.has_content()
+        {
+            ledger.saw_first_content(clock::now());
         }
-        if this.watch.is_done() {
-            this.end.set(Reading::new(Class::Success));
+        if self.watch.is_done() {
+            self.is_whole();
         }
     }
 
