@@ -1,8 +1,12 @@
 //! Statuses, where the body says no more.
 //!
 //! It differs from core's table, which knows no vendors: 401, 402, 403 and 404 say that the target
-//! serves nobody, a redirect is a wrong address, and whatever is 5xx may pass, 501 included (as the
-//! vendors' SDKs have it).
+//! serves nobody, and whatever is 5xx may pass, 501 included (as the vendors' SDKs have it).
+//!
+//! A redirect says that the vendor is not at this address, whoever asks: it is of the target, not of
+//! the request, and stays until somebody mends the address. So it is TargetDown: the next target is
+//! asked at once, and the breaker holds this one. It is never followed, which would show the key
+//! and the prompt to a server that nobody chose.
 
 use tower_spillway_core::Class;
 
@@ -45,7 +49,9 @@ pub(super) fn rules() -> Vec<Rule> {
             .status(410)
             .subclass(Subclass::ModelNotFound)
             .remedy(Remedy::Model),
-        Rule::new("redirected", CallerFault).statuses(300..=399),
+        Rule::new("redirected", TargetDown)
+            .statuses(300..=399)
+            .remedy(Remedy::Address),
         Rule::new("rejected", CallerFault).statuses(400..=499),
         Rule::new("failed", Transient),
     ];
@@ -79,11 +85,11 @@ mod tests {
                 ],
                 Transient,
             ),
-            (&[401, 402, 403, 404, 410], TargetDown),
             (
-                &[301, 304, 307, 400, 405, 406, 413, 415, 418, 422, 451],
-                CallerFault,
+                &[301, 302, 304, 307, 308, 401, 402, 403, 404, 410],
+                TargetDown,
             ),
+            (&[400, 405, 406, 413, 415, 418, 422, 451], CallerFault),
             // No status of HTTP: whatever it is, it was no answer.
             (&[0, 100, 999], Transient),
         ] {

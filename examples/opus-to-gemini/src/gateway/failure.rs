@@ -59,11 +59,6 @@ impl Failed<'_> {
             .target
             .as_ref()
             .map_or("the vendor", |t| t.as_str());
-        if status.is_redirection() {
-            let message = format!("{target} answered {status}: redirects are not followed.");
-            let status = StatusCode::BAD_GATEWAY;
-            return Err(ApiError::out(status, "upstream_redirect", message).tried(self.tried()));
-        }
         let said = Said::read(&body, |text| self.pipeline.blot(text));
         if matches!(reading.class(), Class::CallerFault | Class::NotHere) {
             return Ok(said.into_body(target, status.as_u16(), body));

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use axum::{body::Body, response::Response};
 use http::Method;
-use opus_to_gemini::fake::{Behaviour, FAKE_GEMINI_KEY};
+use opus_to_gemini::{
+    config::Route,
+    fake::{Behaviour, FAKE_GEMINI_KEY},
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -278,7 +281,7 @@ async fn a_key_that_a_vendor_quotes_is_blotted_out() {
 }
 
 #[tokio::test]
-async fn redirects_are_not_followed_and_cookies_do_not_pass() {
+async fn redirects_are_for_the_next_target_not_followed_and_cookies_do_not_pass() {
     let vendor = Stub::start(|_| {
         let answer = Response::builder().status(307);
         let answer = answer.header("location", "http://127.0.0.1:1/");
@@ -288,15 +291,38 @@ async fn redirects_are_not_followed_and_cookies_do_not_pass() {
             .unwrap()
     })
     .await;
+    let served = Served::start(|config| {
+        vendor.join(config);
+        let both = vec!["stub".to_owned(), "gemini".to_owned()];
+        config.routes.insert("both".into(), Route::Chain(both));
+    })
+    .await;
+    let mut chat = stub();
+    chat["model"] = "both".into();
+    let reply = served.send(served.chat(&chat)).await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    assert_eq!(reply.header("x-spillway-target"), Some("gemini"));
+    assert_eq!(vendor.asked().len(), 1);
+
+    // The address is wrong for everybody: the breaker holds the target.
+    let reply = served.send(served.chat(&stub())).await;
+    assert_eq!(reply.status, 503);
+    assert_eq!(reply.error()["code"], "all_targets_refused");
+    assert_eq!(vendor.asked().len(), 1);
+
+    // With nobody else there, it is an error, and names itself.
     let served = Served::start(|config| vendor.join(config)).await;
     let reply = served.send(served.chat(&stub())).await;
-    assert_eq!(reply.status, 502);
-    assert_eq!(reply.error()["code"], "upstream_redirect");
+    assert_eq!(reply.status, 503);
+    let error = reply.error();
+    assert_eq!(error["code"], "all_targets_failed");
+    assert_eq!(error["tried"][0]["status"], 307);
+    assert_eq!(error["tried"][0]["reason"], "redirected");
     assert_eq!(
         (reply.header("location"), reply.header("set-cookie")),
         (None, None)
     );
-    assert_eq!(vendor.asked().len(), 1);
+    assert_eq!(vendor.asked().len(), 2);
 }
 
 #[tokio::test]
