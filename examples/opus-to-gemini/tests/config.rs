@@ -260,8 +260,7 @@ fn chains_and_routes_that_lead_nowhere_are_refused() {
         ),
         (
             "[chains]\na = [\"a\"]\n[routes]\nx = \"a\"",
-            "line 2: chains.a must not lead to itself: a -> a; \
-             line 4: routes.x must not lead to itself: a -> a",
+            "line 2: chains.a must not lead to itself: a -> a",
         ),
         (
             "[chains]\nopus = [\"gemini\"]",
@@ -283,6 +282,21 @@ fn chains_and_routes_that_lead_nowhere_are_refused() {
     ] {
         let said = wrong(text);
         assert!(said.starts_with(says), "{text:?}: {said}");
+    }
+    // What only leads to a wrong chain is not wrong.
+    for (text, says) in [
+        (
+            "[chains]\ndefault = [\"opsu\", \"gemini\", \"gimini\"]",
+            "line 2: chains.default must name targets or chains; there is neither [targets.opsu] \
+             nor chains.opsu; line 2: chains.default must name targets or chains; there is neither \
+             [targets.gimini] nor chains.gimini",
+        ),
+        (
+            "[chains]\na = [\"a\"]\nb = [\"a\"]\n[routes]\nx = \"b\"",
+            "line 2: chains.a must not lead to itself: a -> a",
+        ),
+    ] {
+        assert_eq!(wrong(text), says);
     }
     let nested = Config::from_toml("[chains]\na = [\"gemini\", \"default\"]").unwrap();
     assert_eq!(nested.targets_of("a").unwrap(), ["gemini", "opus"]);

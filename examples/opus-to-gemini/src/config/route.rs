@@ -63,8 +63,8 @@ impl<'de> Deserialize<'de> for Route {
 /// Why names do not make a list of targets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Lost {
-    /// Neither a target nor a chain.
-    Unknown(String),
+    /// One of them is neither a target nor a chain.
+    Unknown,
     /// These chains name each other, the first one again.
     Cycle(Vec<String>),
 }
@@ -108,7 +108,7 @@ impl<'c> Expansion<'c> {
                 continue;
             }
             let Some(chain) = config.chains.get(name) else {
-                return Err(Lost::Unknown(name.clone()));
+                return Err(Lost::Unknown);
             };
             if let Some(from) = self.within.iter().position(|n| n == name) {
                 let round = self.within.iter().skip(from).copied();

@@ -20,6 +20,7 @@ impl Config {
                 "not have the name of a target",
             );
             self.check_names(found, chain, &path);
+            self.check_round(found, name, chain);
         }
         for (model, route) in &self.routes {
             let path = ["routes", model.as_str()];
@@ -42,21 +43,31 @@ impl Config {
     fn check_names(&self, found: &mut Found, names: &[String], path: &[&str]) {
         found.ensure(!names.is_empty(), path, "name at least one target");
         let mut seen = HashSet::new();
-        let once = names.iter().all(|name| seen.insert(name));
-        found.ensure(once, path, "name each target once");
-        match self.expand(names) {
-            Ok(_) => {}
-            Err(Lost::Unknown(name)) => found.say(
-                path,
-                format!(
-                    "must name targets or chains; there is neither [targets.{name}] nor \
-                     chains.{name}"
-                ),
-            ),
-            Err(Lost::Cycle(round)) => {
-                let round = round.join(" -> ");
-                found.say(path, format!("must not lead to itself: {round}"));
+        let once = names.iter().filter(|name| seen.insert(*name));
+        let once: Vec<_> = once.collect();
+        found.ensure(once.len() == names.len(), path, "name each target once");
+        for name in once {
+            if !self.targets.contains_key(name) && !self.chains.contains_key(name) {
+                found.say(
+                    path,
+                    format!(
+                        "must name targets or chains; there is neither [targets.{name}] nor \
+                         chains.{name}"
+                    ),
+                );
             }
+        }
+    }
+
+    /// What leads to a wrong chain is not wrong itself: a round is told of the chain that it goes
+    /// through, and of none that only leads there.
+    fn check_round(&self, found: &mut Found, chain: &str, names: &[String]) {
+        if let Err(Lost::Cycle(round)) = self.expand(names)
+            && round.iter().any(|name| name == chain)
+        {
+            let round = round.join(" -> ");
+            let said = format!("must not lead to itself: {round}");
+            found.say(&["chains", chain], said);
         }
     }
 }
