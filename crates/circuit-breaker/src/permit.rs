@@ -149,10 +149,10 @@ impl<B: Reach> Guard<B> {
 
     /// The body of its answer ended so, which the call's record is told of too.
     pub(crate) fn hear_body(self, reading: &Reading, elapsed: Option<Duration>) {
-        if reading.class() != Class::Success
-            && let Some(ledger) = &self.ledger
-        {
-            ledger.end_body(reading, clock::now());
+        if let Some(ledger) = &self.ledger {
+            if reading.class() != Class::Success {
+                ledger.end_body(reading, clock::now());
+            }
         }
         self.hear(reading, elapsed);
     }

@@ -105,10 +105,10 @@ where
     }
 
     fn commit(self: Pin<&mut Self>) {
-        if let Some(ledger) = &self.ledger
-            && self.watch.has_content()
-        {
-            ledger.saw_first_content(clock::now());
+        if let Some(ledger) = &self.ledger {
+            if self.watch.has_content() {
+                ledger.saw_first_content(clock::now());
+            }
         }
         if self.watch.is_done() {
             self.is_whole();
