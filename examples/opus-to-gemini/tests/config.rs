@@ -157,6 +157,14 @@ fn whatever_is_wrong_has_its_line_and_the_reason() {
             "line 2: pool.connections must be at least 1",
         ),
         (
+            "[gateway]\nwrite_within = \"0s\"",
+            "line 2: gateway.write_within must be at least 1ms",
+        ),
+        (
+            "[gateway]\nwrite_least = 0",
+            "line 2: gateway.write_least must be at least 1",
+        ),
+        (
             "[prices]\ndate = \"today\"",
             "line 2: prices.date must be a day",
         ),

@@ -46,6 +46,12 @@ pub struct Gateway {
     /// For a client to send the body of a request.
     #[serde(with = "super::duration")]
     pub read_body_within: Duration,
+    /// For a client to take [`write_least`](Self::write_least) bytes of its answers: time in which
+    /// there is something to take and it takes nothing, added up. Beyond it, it is let go.
+    #[serde(with = "super::duration")]
+    pub write_within: Duration,
+    /// The bytes for which [`write_within`](Self::write_within) starts anew.
+    pub write_least: u64,
     /// For calls under way to end, once it is told to stop.
     #[serde(with = "super::duration")]
     pub shutdown_within: Duration,
@@ -85,6 +91,8 @@ impl Default for Gateway {
             queue_within: secs(5),
             read_header_within: secs(10),
             read_body_within: secs(30),
+            write_within: secs(30),
+            write_least: 16 * 1024,
             shutdown_within: secs(30),
             min_timeout: secs(1),
             max_timeout: secs(600),

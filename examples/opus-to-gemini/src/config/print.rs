@@ -247,6 +247,12 @@ impl Config {
             "from a client",
         )?;
         page.set(
+            "write_within",
+            time(gateway.write_within),
+            "for a client to take write_least",
+        )?;
+        page.set("write_least", gateway.write_least, "bytes of its answers")?;
+        page.set(
             "shutdown_within",
             time(gateway.shutdown_within),
             "for calls under way",

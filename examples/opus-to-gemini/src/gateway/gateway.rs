@@ -105,8 +105,9 @@ impl Gateway {
     /// as they began, and what it leaves as it was (breakers, holds, budget, connections) goes on:
     /// see [`Fleet::reload`].
     ///
-    /// Of the table `[gateway]` the address, the bounds of calls at one time, the time for a head,
-    /// the form of the log and the number of last calls stay as they were at the start.
+    /// Of the table `[gateway]` the address, the bounds of calls at one time, the times for a head
+    /// and for taking an answer, the form of the log and the number of last calls stay as they were at
+    /// the start.
     ///
     /// # Errors
     ///
@@ -218,6 +219,8 @@ fn changed_but_fixed(old: &config::Gateway, new: &config::Gateway) -> Vec<&'stat
             "read_header_within",
             old.read_header_within != new.read_header_within,
         ),
+        ("write_within", old.write_within != new.write_within),
+        ("write_least", old.write_least != new.write_least),
         ("log", old.log != new.log),
         ("last_calls", old.last_calls != new.last_calls),
     ];

@@ -49,6 +49,7 @@ mod metrics;
 mod models;
 mod origin;
 mod outcome;
+mod pace;
 mod page;
 mod queue;
 mod read_body;

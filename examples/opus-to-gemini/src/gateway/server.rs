@@ -1,6 +1,6 @@
 //! Connections: taken in, kept to their time limits, and let go.
 
-use std::{future::Future, mem, pin::pin, sync::Arc, time::Duration};
+use std::{future::Future, io, mem, pin::pin, sync::Arc, time::Duration};
 
 use axum::Router;
 use hyper::server::conn::http1;
@@ -13,17 +13,22 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
     task::JoinSet,
-    time::{interval, sleep, timeout},
+    time::{Instant, interval, sleep, timeout},
 };
-use tokio_io_timeout::TimeoutStream;
+use tower_spillway_core::clock;
 
-use super::{Gateway, gateway::Current, metrics};
-
-/// For a client to take a piece of its answer.
-const WRITE_WITHIN: Duration = Duration::from_secs(30);
+use super::{
+    Gateway,
+    gateway::Current,
+    metrics,
+    pace::{Pace, Paced},
+};
 
 /// Connections beyond those of calls: health checks, scrapers, idle ones.
 const SPARE: usize = 256;
+
+/// How often it is said that no connection can be taken.
+const TELL_EACH: Duration = Duration::from_secs(60);
 
 /// What a client may send before its body.
 const LARGEST_HEAD: usize = 64 * 1024;
@@ -37,10 +42,18 @@ pub(super) async fn serve(
     let table = gateway.current().table().clone();
     let queue = gateway.queue();
     let most = queue.most_in_flight() + queue.most_waiting() + SPARE;
-    let connections = Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
+    let mut door = Door {
+        listener,
+        connections: Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS))),
+        told: None,
+    };
     let server = Server {
         router: gateway.router(),
         head_within: table.read_header_within,
+        pace: Pace {
+            least: table.write_least,
+            within: table.write_within,
+        },
         graceful: GracefulShutdown::new(),
     };
     let mut open = JoinSet::new();
@@ -53,7 +66,7 @@ pub(super) async fn serve(
             biased;
             () = &mut stop => break,
             Some(_) = open.join_next() => continue,
-            accepted = accept(&listener, &connections) => accepted,
+            accepted = door.accept() => accepted,
         };
         if let Some((stream, place)) = accepted {
             let connection = server.connection(stream);
@@ -64,7 +77,7 @@ pub(super) async fn serve(
             });
         }
     }
-    drop(listener);
+    drop(door);
     tracing::info!(open = open.len(), "stopping: calls under way may end");
     let within = gateway.current().table().shutdown_within;
     let ended = timeout(within, server.graceful.shutdown());
@@ -76,19 +89,40 @@ pub(super) async fn serve(
     open.shutdown().await;
 }
 
-/// A connection, once there is room for one; `None` if it was none.
-async fn accept(
-    listener: &TcpListener,
-    connections: &Arc<Semaphore>,
-) -> Option<(TcpStream, OwnedSemaphorePermit)> {
-    let place = Arc::clone(connections).acquire_owned().await.ok()?;
-    match listener.accept().await {
-        Ok((stream, _)) => Some((stream, place)),
-        Err(error) => {
-            // Out of descriptors, most likely: some will come back.
-            tracing::warn!(%error, "a connection could not be taken");
-            sleep(Duration::from_millis(50)).await;
-            None
+/// Where connections come from.
+struct Door {
+    listener: TcpListener,
+    connections: Arc<Semaphore>,
+    /// When it was last said that none can be taken.
+    told: Option<Instant>,
+}
+
+impl Door {
+    /// A connection, once there is room for one; `None` if it was none.
+    async fn accept(&mut self) -> Option<(TcpStream, OwnedSemaphorePermit)> {
+        let place = Arc::clone(&self.connections).acquire_owned().await.ok()?;
+        match self.listener.accept().await {
+            Ok((stream, _)) => Some((stream, place)),
+            Err(error) => {
+                // Out of descriptors, most likely: some will come back, and until then the same
+                // connection fails again at once.
+                self.tell(&error);
+                sleep(Duration::from_millis(50)).await;
+                None
+            }
+        }
+    }
+
+    fn tell(&mut self, error: &io::Error) {
+        let now = clock::now();
+        let recent = |told: Instant| now.saturating_duration_since(told) < TELL_EACH;
+        if !self.told.is_some_and(recent) {
+            self.told = Some(now);
+            tracing::warn!(
+                %error,
+                "no connection can be taken, callers wait: is the limit of open files too low \
+                 (`ulimit -n`)?"
+            );
         }
     }
 }
@@ -96,6 +130,7 @@ async fn accept(
 struct Server {
     router: Router,
     head_within: Duration,
+    pace: Pace,
     graceful: GracefulShutdown,
 }
 
@@ -105,8 +140,7 @@ impl Server {
         stream: TcpStream,
     ) -> impl Future<Output = Result<(), hyper::Error>> + use<> {
         stream.set_nodelay(true).ok();
-        let mut stream = TimeoutStream::new(stream);
-        stream.set_write_timeout(Some(WRITE_WITHIN));
+        let stream = Paced::new(stream, self.pace);
         let service = TowerToHyperService::new(self.router.clone());
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())

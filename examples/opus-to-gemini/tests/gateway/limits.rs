@@ -1,7 +1,10 @@
 //! How much, how many and how long.
 
-use std::time::Duration;
+use std::{convert::Infallible, time::Duration};
 
+use axum::{body::Body, response::Response};
+use bytes::Bytes;
+use futures_util::stream;
 use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
 use opus_to_gemini::fake::{Behaviour, Did};
@@ -10,7 +13,10 @@ use tokio::{
     net::TcpStream,
 };
 
-use crate::support::{PLENTY, Reply, Served, hello, streamed};
+use crate::{
+    stub::Stub,
+    support::{PLENTY, Reply, Served, hello, streamed},
+};
 
 async fn calls(served: &Served, what: &str) -> u64 {
     served.status().await["calls"][what].as_u64().unwrap()
@@ -210,6 +216,83 @@ async fn a_client_that_is_slow_with_its_body_is_408() {
     let (_stream, said) = raw(&served, head).await;
     assert!(said.starts_with("HTTP/1.1 408 "), "{said}");
     assert!(said.contains("\"code\":\"request_timeout\""), "{said}");
+}
+
+/// Sends a beginning, and then a byte now and then, until it is let go; gives what it was told.
+async fn dripped(served: &Served, sent: &str) -> String {
+    let stream = TcpStream::connect(served.address).await.unwrap();
+    let (mut read, mut write) = stream.into_split();
+    write.write_all(sent.as_bytes()).await.unwrap();
+    let drip = async move {
+        while write.write_all(b"a").await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let mut said = Vec::new();
+    // A connection may end in a reset, with bytes on their way to it.
+    let (_, ()) = tokio::join!(read.read_to_end(&mut said), drip);
+    String::from_utf8(said).unwrap()
+}
+
+#[tokio::test]
+async fn a_byte_of_a_request_now_and_then_keeps_nothing_open() {
+    let served = Served::start(|config| {
+        config.gateway.read_header_within = Duration::from_millis(100);
+        config.gateway.read_body_within = Duration::from_millis(100);
+    })
+    .await;
+    let said = dripped(&served, "POST /v1/chat/completions HTTP/1.1\r\nx: ").await;
+    assert!(!said.contains(" 200 "), "{said}");
+    let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\n";
+    for body in [
+        "content-length: 100000\r\n\r\n{",
+        "transfer-encoding: chunked\r\n\r\nffff\r\n{",
+        // In what is no part of the body.
+        "transfer-encoding: chunked\r\n\r\n1;x=",
+        "transfer-encoding: chunked\r\n\r\n0\r\nx: ",
+    ] {
+        let said = dripped(&served, &format!("{head}{body}")).await;
+        assert!(said.starts_with("HTTP/1.1 408 "), "{body}: {said}");
+    }
+    reached(&served, "in_flight", 0).await;
+    reached(&served, "waiting", 0).await;
+}
+
+/// A stream of tokens that never ends.
+async fn endless() -> Stub {
+    Stub::start(|_| {
+        let token = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n";
+        let piece = Bytes::from(token.repeat(100));
+        let pieces = stream::repeat_with(move || Ok::<_, Infallible>(piece.clone()));
+        let answer = Response::builder().header("content-type", "text/event-stream");
+        answer.body(Body::from_stream(pieces)).unwrap()
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_client_that_takes_a_little_of_its_answer_now_and_then_is_let_go() {
+    let vendor = endless().await;
+    let served = Served::start(|config| {
+        vendor.join(config);
+        config.gateway.write_within = Duration::from_millis(200);
+        // More than any reader of pieces takes.
+        config.gateway.write_least = 1 << 40;
+    })
+    .await;
+    let mut chat = streamed();
+    chat["model"] = "stub".into();
+    let mut open = served.open(served.chat(&chat)).await;
+    assert_eq!(open.status(), 200);
+    let mut taken = 0_usize;
+    while let Some(Ok(frame)) = open.frame().await {
+        taken += frame.data_ref().map_or(0, Bytes::len);
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert!(taken > 0);
+    let calls = served.calls(1).await;
+    assert_eq!(calls[0]["outcome"], "left");
+    reached(&served, "in_flight", 0).await;
 }
 
 #[tokio::test]

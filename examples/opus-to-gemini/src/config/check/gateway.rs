@@ -8,9 +8,11 @@ impl Config {
         let gateway = &self.gateway;
         found.at_least_one(gateway.max_body, &["gateway", "max_body"]);
         found.at_least_one(gateway.in_flight.into(), &["gateway", "in_flight"]);
+        found.at_least_one(gateway.write_least, &["gateway", "write_least"]);
         for (time, key) in [
             (gateway.read_header_within, "read_header_within"),
             (gateway.read_body_within, "read_body_within"),
+            (gateway.write_within, "write_within"),
             (gateway.min_timeout, "min_timeout"),
         ] {
             found.at_least_a_moment(time, &["gateway", key]);
