@@ -1,0 +1,159 @@
+//! `serve` in a process that has no descriptor left.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may")]
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    process::{Child, Command, Stdio},
+    sync::{Arc, Mutex},
+    thread,
+    time::Duration,
+};
+
+use serde_json::Value;
+
+const PLENTY: Duration = Duration::from_secs(60);
+
+/// More connections than the gateway has descriptors.
+const MOST: usize = 64;
+
+struct Gateway {
+    process: Child,
+    address: String,
+    log: Arc<Mutex<Vec<String>>>,
+}
+
+impl Gateway {
+    fn start() -> Self {
+        let mut settings = tempfile::NamedTempFile::new().unwrap();
+        // Whoever has a connection keeps it.
+        settings
+            .write_all(b"[gateway]\nread_header_within = \"1h\"\n")
+            .unwrap();
+        let mut process = Command::new("sh")
+            .args(["-c", &format!("ulimit -n {MOST} && exec \"$@\""), "sh"])
+            .arg(env!("CARGO_BIN_EXE_opus-to-gemini"))
+            .args(["serve", "--fake", "--listen", "127.0.0.1:0", "--config"])
+            .arg(settings.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let address = loop {
+            let line = lines.next().unwrap().unwrap();
+            if let Some(rest) = line.strip_prefix("Listening on http://") {
+                break rest.split(": ").next().unwrap().to_owned();
+            }
+        };
+        let log = Arc::<Mutex<Vec<_>>>::default();
+        let (lines, seen) = (process.stderr.take().unwrap(), Arc::clone(&log));
+        thread::spawn(move || {
+            for line in BufReader::new(lines).lines().map_while(Result::ok) {
+                seen.lock().unwrap().push(line);
+            }
+        });
+        Self {
+            process,
+            address,
+            log,
+        }
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(PLENTY)).unwrap();
+        stream
+    }
+
+    /// Lines of the log with this in them.
+    fn told(&self, what: &str) -> usize {
+        let log = self.log.lock().unwrap();
+        log.iter().filter(|line| line.contains(what)).count()
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}
+
+/// Asks on a connection that stays; gives status and body.
+fn ask(stream: &mut TcpStream, method: &str, path: &str, body: &str) -> (u16, Value) {
+    let length = body.len();
+    let head =
+        format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n\r\n");
+    stream.write_all((head + body).as_bytes()).unwrap();
+    let mut read = BufReader::new(stream);
+    let mut lines = Vec::new();
+    loop {
+        let mut line = String::new();
+        read.read_line(&mut line).unwrap();
+        match line.trim_end() {
+            "" => break,
+            line => lines.push(line.to_lowercase()),
+        }
+    }
+    let status = lines[0].split(' ').nth(1).unwrap().parse().unwrap();
+    let length = lines
+        .iter()
+        .find_map(|l| l.strip_prefix("content-length: "));
+    let mut body = vec![0; length.unwrap().parse().unwrap()];
+    read.read_exact(&mut body).unwrap();
+    (status, serde_json::from_slice(&body).unwrap_or_default())
+}
+
+#[expect(clippy::disallowed_methods, reason = "there is no runtime here")]
+fn rest() {
+    thread::sleep(Duration::from_millis(5));
+}
+
+fn chat(stream: &mut TcpStream) -> (u16, Value) {
+    let body = r#"{"model":"claude-opus","messages":[{"role":"user","content":"Hi"}]}"#;
+    ask(stream, "POST", "/v1/chat/completions", body)
+}
+
+#[test]
+fn a_lack_of_descriptors_is_told_and_survived_and_is_no_targets_fault() {
+    let gateway = Gateway::start();
+    let mut first = gateway.connect();
+    assert_eq!(ask(&mut first, "GET", "/healthz", "").0, 200);
+
+    let others: Vec<_> = (0..2 * MOST).map(|_| gateway.connect()).collect();
+    while gateway.told("no connection can be taken") == 0 {
+        rest();
+    }
+    let (status, said) = chat(&mut first);
+    assert_eq!(status, 503, "{said}");
+    assert_eq!(said["error"]["code"], "all_targets_refused");
+    let tried = said["error"]["tried"].as_array().unwrap();
+    assert_eq!(tried.len(), 2, "both targets");
+    for attempt in tried {
+        assert_eq!(attempt["class"], "refused");
+        assert_eq!(attempt["reason"], "no_descriptor");
+    }
+    // More of them than a breaker takes failures.
+    for _ in 0..10 {
+        assert_eq!(chat(&mut first).0, 503);
+    }
+    let (_, status) = ask(&mut first, "GET", "/status", "");
+    for target in status["targets"].as_array().unwrap() {
+        assert_eq!(target["breaker"]["state"], "closed", "{target}");
+        assert_eq!(target["breaker"]["failures_in_a_row"], 0);
+    }
+    // Once of the calls, once of the connections: neither in a loop without a rest.
+    while gateway.told("ulimit -n") < 2 {
+        rest();
+    }
+    assert_eq!(gateway.told("ulimit -n"), 2);
+
+    drop(others);
+    while chat(&mut first).0 != 200 {
+        rest();
+    }
+    assert_eq!(ask(&mut gateway.connect(), "GET", "/healthz", "").0, 200);
+}
