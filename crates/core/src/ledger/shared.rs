@@ -96,10 +96,9 @@ impl Shared {
 
     /// Takes up a leg as its driver; opens one where there is none.
     pub(super) fn drive(&self, leg: Option<u32>, limits: Limits, now: Instant) -> u32 {
-        if let Some(leg) = leg
-            && limits == Limits::default()
-            && !self.marks.has_ended.load(Ordering::Acquire)
-        {
+        let untouched =
+            limits == Limits::default() && !self.marks.has_ended.load(Ordering::Acquire);
+        if let Some(leg) = leg.filter(|_| untouched) {
             // Nobody has driven it yet, and nothing is to be noted.
             return leg;
         }
@@ -116,9 +115,8 @@ impl Shared {
     /// that would leave it has left.
     pub(super) fn add_gate(&self, leg: Option<u32>, driven: bool, gate: &Arc<dyn Gate>) -> bool {
         let mut record = self.lock();
-        if let Some(leg) = leg
-            && record.leg(leg).is_none_or(|slot| driven && slot.over)
-        {
+        let closed = |leg| record.leg(leg).is_none_or(|slot| driven && slot.over);
+        if leg.is_some_and(closed) {
             return false;
         }
         record.add_gate(leg, gate)
