@@ -1,9 +1,30 @@
 //! The figures of breakers, by the `metrics` facade. See the [module docs](crate).
 
-use metrics::{Label, counter, gauge};
+use metrics::{Label, counter, describe_counter, describe_gauge, gauge};
 use tower_spillway_core::Refusal;
 
 use crate::{breaker::Breaker, event::Event, state::State};
+
+/// Tells the recorder in force what each of the [figures](crate#metrics) is, for exporters that show
+/// it (`HELP` of Prometheus). To be called once, after the recorder is installed.
+pub fn describe_metrics() {
+    describe_gauge!(
+        "spillway.breaker.state",
+        "The state of a circuit breaker: 0 closed, 1 half-open, 2 open, 3 forced open, -1 only counting, -2 disabled."
+    );
+    describe_counter!(
+        "spillway.breaker.transitions",
+        "Changes of a circuit breaker's state."
+    );
+    describe_counter!(
+        "spillway.breaker.refusals",
+        "Calls that a circuit breaker refused."
+    );
+    describe_counter!(
+        "spillway.breaker.probes",
+        "Probes of a target without a user, by how they went."
+    );
+}
 
 pub(crate) fn state(breaker: &Breaker, state: State) {
     let value = match state {

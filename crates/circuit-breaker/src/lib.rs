@@ -176,6 +176,9 @@
 //! | `spillway.breaker.refusals` | counter | `target`, `refusal`, `reason` | calls that were refused, by [`Refusal`] |
 //! | `spillway.breaker.probes` | counter | `target`, `outcome` | probes of a [`Prober`]: `good`, `bad` |
 //!
+//! `describe_metrics` tells a recorder what they are. An exporter for Prometheus may add `_total` to
+//! the names of counters.
+//!
 //! `target` is empty for calls that name none, and for keys of requests, which are shown nowhere
 //! (and have no gauge). An open breaker that nobody calls stays open in the gauge when its time is
 //! over: it becomes half-open with the next call.
@@ -203,6 +206,8 @@ mod service;
 mod state;
 mod sync;
 
+#[cfg(feature = "metrics")]
+pub use self::figures::describe_metrics;
 pub use tower_spillway_core::{Refusal, Refused};
 
 pub use self::{

@@ -16,6 +16,7 @@ fn told(run: impl Future) -> BTreeMap<String, f64> {
     let recorder = DebuggingRecorder::new();
     let seen = recorder.snapshotter();
     metrics::with_local_recorder(&recorder, || {
+        tower_circuit_breaker::describe_metrics();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .start_paused(true)
@@ -23,7 +24,8 @@ fn told(run: impl Future) -> BTreeMap<String, f64> {
         runtime.unwrap().block_on(run);
     });
     let all = seen.snapshot().into_vec().into_iter();
-    all.map(|(key, _, _, value)| {
+    all.map(|(key, _, help, value)| {
+        assert!(help.is_some(), "{key:?} is described");
         let labels = key.key().labels();
         let labels: Vec<_> = labels
             .map(|l| format!("{}={}", l.key(), l.value()))

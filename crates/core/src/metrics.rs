@@ -8,6 +8,9 @@
 //! | `spillway.possible_duplicates` | counter | `target` | those retries that follow an outcome after which the server may have done the work: each may be done, and billed, twice |
 //! | `spillway.stops` | counter | `target`, `cause` | legs that ended in something else than a success and were not sent again, by [`Cause`] |
 //!
+//! `describe_metrics` tells a recorder what they are. An exporter for Prometheus may add `_total` to the
+//! names of counters.
+//!
 //! `target` is the name of the target below a failover, else empty. It is the only label that comes
 //! from outside these crates, and as bounded as the list of targets. No label is ever made of a
 //! request, a header, a body, a key or what a server said.
@@ -71,3 +74,27 @@ mod emit {
 }
 
 pub(crate) use emit::{attempt, retry, stop};
+
+/// Tells the recorder in force what each of these is, for exporters that show it (`HELP` of
+/// Prometheus). To be called once, after the recorder is installed.
+#[cfg(feature = "metrics")]
+pub fn describe_metrics() {
+    use metrics::describe_counter;
+
+    describe_counter!(
+        "spillway.attempts",
+        "Attempts that ended, by class; of refused ones nothing was sent."
+    );
+    describe_counter!(
+        "spillway.retries",
+        "Retries that were decided and granted, by what led to them."
+    );
+    describe_counter!(
+        "spillway.possible_duplicates",
+        "Requests that were sent again, here or to the next target, although the server may have done the work."
+    );
+    describe_counter!(
+        "spillway.stops",
+        "Legs that ended in something else than a success and were not sent again, by cause."
+    );
+}

@@ -51,6 +51,7 @@ fn counted(run: impl Future) -> BTreeMap<String, u64> {
     let recorder = DebuggingRecorder::new();
     let seen = recorder.snapshotter();
     metrics::with_local_recorder(&recorder, || {
+        tower_spillway_core::metrics::describe_metrics();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .start_paused(true)
@@ -58,7 +59,8 @@ fn counted(run: impl Future) -> BTreeMap<String, u64> {
         runtime.unwrap().block_on(run);
     });
     let all = seen.snapshot().into_vec().into_iter();
-    all.map(|(key, _, _, value)| {
+    all.map(|(key, _, help, value)| {
+        assert!(help.is_some(), "{key:?} is described");
         let key = key.key();
         let labels: Vec<_> = key
             .labels()

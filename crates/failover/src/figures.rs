@@ -1,6 +1,19 @@
 //! The figures of a failover, by the `metrics` facade. See the [module docs](crate).
 
-use metrics::{Label, counter};
+use metrics::{Label, counter, describe_counter};
+
+/// Tells the recorder in force what each of the [figures](crate#metrics) is, for exporters that show
+/// it (`HELP` of Prometheus). To be called once, after the recorder is installed.
+pub fn describe_metrics() {
+    describe_counter!(
+        "spillway.failover.hops",
+        "Calls that went on to the next target, by why."
+    );
+    describe_counter!(
+        "spillway.possible_duplicates",
+        "Requests that were sent again, here or to the next target, although the server may have done the work."
+    );
+}
 
 pub(crate) fn hop(from: &str, to: &str, cause: &'static str) {
     let labels = vec![

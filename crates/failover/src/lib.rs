@@ -81,6 +81,9 @@
 //! | `spillway.failover.hops` | counter | `from`, `to`: targets; `cause`: why the leg ended ([`Cause`]), else the class of its outcome ([`Class`]) |
 //! | `spillway.possible_duplicates` | counter | `target`: the one that may have done the work already, after which the next was asked |
 //!
+//! `describe_metrics` tells a recorder what they are. An exporter for Prometheus may add `_total` to the
+//! names of counters.
+//!
 //! [`Cause`]: tower_spillway_core::Cause
 //! [`Class`]: tower_spillway_core::Class
 
@@ -93,6 +96,8 @@ mod journey;
 mod service;
 mod target;
 
+#[cfg(feature = "metrics")]
+pub use crate::figures::describe_metrics;
 pub use crate::{
     error::{AllRefused, NotPrepared},
     future::ResponseFuture,

@@ -25,6 +25,7 @@ fn counted(name: &str, targets: Vec<Target<Upstream, Request<String>>>) -> Vec<(
     let recorder = DebuggingRecorder::new();
     let seen = recorder.snapshotter();
     metrics::with_local_recorder(&recorder, || {
+        tower_failover::describe_metrics();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .build();
@@ -39,7 +40,8 @@ fn counted(name: &str, targets: Vec<Target<Upstream, Request<String>>>) -> Vec<(
     let all = seen.snapshot().into_vec().into_iter();
     let mut counted: Vec<_> = all
         .filter(|(key, ..)| key.key().name() == name)
-        .map(|(key, _, _, value)| {
+        .map(|(key, _, help, value)| {
+            assert!(help.is_some(), "{key:?} is described");
             let labels = key.key().labels();
             let labels: Vec<_> = labels
                 .map(|l| format!("{}={}", l.key(), l.value()))

@@ -6,6 +6,9 @@
 //! | `spillway.holds` | counter | `target`, `event` | a hold `began`, was `extended`, was `released` by hand, or was seen to be `over` |
 //! | `spillway.hold.refused` | counter | `target` | calls that were held: refused here, unsent |
 //!
+//! `describe_metrics` tells a recorder what they are. An exporter for Prometheus may add `_total` to the
+//! names of counters.
+//!
 //! `target` is the name of the target below a failover, else empty; the keys that holds are kept by
 //! are in no label.
 
@@ -38,3 +41,21 @@ mod emit {
 }
 
 pub(crate) use emit::{hold, refused};
+
+/// Tells the recorder in force what each of these is, for exporters that show it (`HELP` of
+/// Prometheus). Those of the engine are told by
+/// [its own](tower_spillway_core::metrics::describe_metrics). To be called once, after the recorder is
+/// installed.
+#[cfg(feature = "metrics")]
+pub fn describe_metrics() {
+    use metrics::describe_counter;
+
+    describe_counter!(
+        "spillway.holds",
+        "What happened to holds: began, extended, released by hand, over."
+    );
+    describe_counter!(
+        "spillway.hold.refused",
+        "Calls that were held: refused here, unsent."
+    );
+}

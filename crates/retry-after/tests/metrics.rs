@@ -15,6 +15,7 @@ fn holds_and_refusals_without_any_key() {
     let recorder = DebuggingRecorder::new();
     let seen = recorder.snapshotter();
     metrics::with_local_recorder(&recorder, || {
+        tower_retry_after::metrics::describe_metrics();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .start_paused(true)
@@ -46,7 +47,8 @@ fn holds_and_refusals_without_any_key() {
     let all = seen.snapshot().into_vec().into_iter();
     let counted: BTreeMap<_, _> = all
         .filter(|(key, ..)| key.key().name().starts_with("spillway.hold"))
-        .map(|(key, _, _, value)| {
+        .map(|(key, _, help, value)| {
+            assert!(help.is_some(), "{key:?} is described");
             let labels = key.key().labels();
             let labels: Vec<_> = labels
                 .map(|l| (l.key().to_owned(), l.value().to_owned()))

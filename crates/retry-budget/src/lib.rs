@@ -100,6 +100,9 @@
 //! | `spillway.budget.denied` | counter | `budget`, `name` | retries denied |
 //! | `spillway.budget.balance` | gauge | `budget`, `name` | [`Snapshot::balance`] after the last change |
 //!
+//! `describe_metrics` tells a recorder what they are. An exporter for Prometheus may add `_total` to the
+//! names of counters.
+//!
 //! `budget` is `ratio`, `concurrency`, `cost` or `score`. `name` is what `named` set, the target's
 //! name of a budget per target, `overflow` of the one that too many targets share, or `unnamed`.
 //!
@@ -128,6 +131,8 @@ mod sync;
 pub mod tower;
 mod weights;
 
+#[cfg(feature = "metrics")]
+pub use self::meter::describe_metrics;
 pub use self::{
     concurrency::ConcurrencyBudget,
     config::RatioConfig,

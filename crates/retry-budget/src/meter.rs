@@ -60,3 +60,17 @@ impl Meter {
         ]
     }
 }
+
+/// Tells the recorder in force what each of the [figures](crate#metrics) is, for exporters that show
+/// it (`HELP` of Prometheus). To be called once, after the recorder is installed.
+#[cfg(feature = "metrics")]
+pub fn describe_metrics() {
+    use metrics::{describe_counter, describe_gauge};
+
+    describe_counter!("spillway.budget.granted", "Retries that a budget granted.");
+    describe_counter!("spillway.budget.denied", "Retries that a budget denied.");
+    describe_gauge!(
+        "spillway.budget.balance",
+        "What is left of a retry budget, after its last change."
+    );
+}

@@ -19,6 +19,7 @@ fn told(run: impl Future) -> BTreeMap<String, f64> {
     let recorder = DebuggingRecorder::new();
     let seen = recorder.snapshotter();
     metrics::with_local_recorder(&recorder, || {
+        tower_retry_budget::describe_metrics();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .start_paused(true)
@@ -26,7 +27,8 @@ fn told(run: impl Future) -> BTreeMap<String, f64> {
         runtime.unwrap().block_on(run);
     });
     let all = seen.snapshot().into_vec().into_iter();
-    all.map(|(key, _, _, value)| {
+    all.map(|(key, _, help, value)| {
+        assert!(help.is_some(), "{key:?} is described");
         let key = key.key();
         let labels: Vec<_> = key.labels().map(|l| l.value().to_owned()).collect();
         let names: Vec<_> = key.labels().map(|l| l.key().to_owned()).collect();

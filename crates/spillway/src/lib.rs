@@ -19,7 +19,7 @@
 //! | feature | what it adds |
 //! |---|---|
 //! | `llm` | `tower-spillway-llm`, as `llm` and in the [`prelude`] |
-//! | `metrics` | what all crates count, through the `metrics` facade: attempts, retries and stops ([`core::metrics`]), breakers, budgets, holds, hops |
+//! | `metrics` | what all crates count, through the `metrics` facade: attempts, retries and stops ([`core::metrics`]), breakers, budgets, holds, hops; `describe_metrics` of each crate tells a recorder what they are |
 //! | `tower` | schedules as tower's `Backoff`, budgets as tower's `Budget` and the other way round; policies for tower's own retry are in [`core`] without it |
 //!
 //! # Example

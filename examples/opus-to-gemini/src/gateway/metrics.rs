@@ -9,13 +9,18 @@
 //! | `spillway.gateway.tokens` | counter | `target`, `kind` | of answers, as their vendors counted them: `input`, `cached`, `output` |
 //! | `spillway.gateway.cost_dollars` | gauge | `target` | what answers cost, where tokens and prices are known |
 //!
+//! As Prometheus has it, `/metrics` writes names with `_` for `.` and counters with `_total` at their
+//! end, each with its help.
+//!
 //! No label is made of what a caller sent.
 
 use std::{sync::OnceLock, time::Duration};
 
 use axum::response::{IntoResponse, Response};
 use http::{StatusCode, header};
-use metrics::{Label, counter, gauge, histogram};
+use metrics::{
+    Label, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
+};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
 use super::{calls::Entry, error::ApiError};
@@ -33,7 +38,7 @@ static HANDLE: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
 /// Takes the facade, if nothing has it yet.
 pub(super) fn install() {
     HANDLE.get_or_init(|| {
-        let mut builder = PrometheusBuilder::new();
+        let mut builder = PrometheusBuilder::new().with_recommended_naming(true);
         for name in [LATENCY, FIRST_CONTENT] {
             let matcher = Matcher::Full(name.to_owned());
             builder = builder.set_buckets_for_metric(matcher, &BUCKETS).ok()?;
@@ -41,8 +46,39 @@ pub(super) fn install() {
         let recorder = builder.build_recorder();
         let handle = recorder.handle();
         metrics::set_global_recorder(recorder).ok()?;
+        describe();
         Some(handle)
     });
+}
+
+/// What each figure is, those of the layers included.
+fn describe() {
+    tower_spillway_core::metrics::describe_metrics();
+    tower_retry_after::metrics::describe_metrics();
+    tower_circuit_breaker::describe_metrics();
+    tower_retry_budget::describe_metrics();
+    tower_failover::describe_metrics();
+    describe_counter!("spillway.gateway.calls", "Calls that are over.");
+    describe_gauge!(
+        "spillway.gateway.in_flight",
+        "Calls that are not over, waiting ones included."
+    );
+    describe_histogram!(
+        LATENCY,
+        "Seconds of answered calls, from the request to the last byte."
+    );
+    describe_histogram!(
+        FIRST_CONTENT,
+        "Seconds of answered streams, from the request to the first content."
+    );
+    describe_counter!(
+        "spillway.gateway.tokens",
+        "Tokens of answers, as their vendors counted them."
+    );
+    describe_gauge!(
+        "spillway.gateway.cost_dollars",
+        "US dollars that answers cost, where tokens and prices are known."
+    );
 }
 
 fn handle() -> Option<&'static PrometheusHandle> {

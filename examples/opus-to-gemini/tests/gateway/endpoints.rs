@@ -1,5 +1,7 @@
 //! What is served where.
 
+use std::collections::BTreeMap;
+
 use http::Method;
 
 use crate::support::Served;
@@ -100,12 +102,12 @@ async fn metrics_are_those_of_the_layers_and_of_the_gateway() {
             .starts_with("text/plain")
     );
     for line in [
-        "spillway_attempts{target=\"opus\",class=\"success\"}",
+        "spillway_attempts_total{target=\"opus\",class=\"success\"}",
         "spillway_breaker_state{target=\"opus\"}",
         "spillway_budget_balance{",
-        "spillway_gateway_calls{target=\"opus\",status=\"200\",outcome=\"answered\"}",
+        "spillway_gateway_calls_total{target=\"opus\",status=\"200\",outcome=\"answered\"}",
         "spillway_gateway_latency_seconds_bucket{target=\"opus\",stream=\"false\",le=\"180\"}",
-        "spillway_gateway_tokens{target=\"opus\",kind=\"output\"}",
+        "spillway_gateway_tokens_total{target=\"opus\",kind=\"output\"}",
         "spillway_gateway_cost_dollars{target=\"opus\"}",
         "spillway_gateway_in_flight",
     ] {
@@ -114,6 +116,20 @@ async fn metrics_are_those_of_the_layers_and_of_the_gateway() {
             "{line} is not in {}",
             reply.text()
         );
+    }
+    let lines = |kind: &str| {
+        let lines = reply.text().lines();
+        let of_kind = lines.filter_map(|line| line.strip_prefix(kind));
+        let named = of_kind.filter_map(|line| line.split_once(' '));
+        named
+            .map(|(name, said)| (name.to_owned(), said.to_owned()))
+            .collect::<BTreeMap<_, _>>()
+    };
+    let (kinds, helps) = (lines("# TYPE "), lines("# HELP "));
+    assert!(kinds.len() > 5);
+    for (name, kind) in kinds {
+        assert!(helps.contains_key(&name), "{name} has no help");
+        assert_eq!(name.ends_with("_total"), kind == "counter", "{name}");
     }
 }
 
