@@ -56,7 +56,9 @@ struct Behind<Res> {
     primary: Option<Kept<Res>>,
     later: Option<Kept<Res>>,
     not_prepared: Option<NotPrepared>,
-    retry_in: Option<Duration>,
+    /// When the first of those that refused may be back. Not how long that takes: each said so at
+    /// another moment.
+    back_at: Option<Instant>,
 }
 
 impl<Res> Default for Behind<Res> {
@@ -65,7 +67,7 @@ impl<Res> Default for Behind<Res> {
             primary: None,
             later: None,
             not_prepared: None,
-            retry_in: None,
+            back_at: None,
         }
     }
 }
@@ -193,12 +195,11 @@ where
         if reading.class() == Class::Refused && !leg.was_sent() {
             let error = out.err();
             let refused = error.as_deref().and_then(|e| Refused::find(e).copied());
-            let wait = refused.and_then(|r| r.wait());
-            let behind = self.behind();
-            behind.retry_in = match (behind.retry_in, wait) {
-                (Some(a), Some(b)) => Some(a.min(b)),
-                (a, b) => a.or(b),
-            };
+            if let Some(wait) = refused.and_then(|r| r.wait()) {
+                let back = clock::after(clock::now(), wait);
+                let behind = self.behind();
+                behind.back_at = Some(behind.back_at.map_or(back, |first| first.min(back)));
+            }
             return self.after_refusal(Some(leg), error);
         }
         let kept = Kept { out, reading, leg };
@@ -318,18 +319,21 @@ where
                 error.unwrap_or_else(|| Refused::new(Refusal::NotReady).into())
             }
             (None, None) => {
+                let left = |back: Instant| {
+                    let left = back.saturating_duration_since(clock::now());
+                    left.max(Duration::from_millis(1))
+                };
+                let retry_in = behind.back_at.map(left);
                 // Waiting for the first target to come back is for a layer outside.
-                self.ledger.advise(match behind.retry_in {
-                    Some(wait) => Verdict::Retry {
-                        after: wait.max(Duration::from_millis(1)),
-                    },
+                self.ledger.advise(match retry_in {
+                    Some(after) => Verdict::Retry { after },
                     None => Verdict::Stop(Cause::Refused),
                 });
                 tracing::warn!(
-                    spillway.retry_in_ms = behind.retry_in.map(clock::millis),
+                    spillway.retry_in_ms = retry_in.map(clock::millis),
                     "every target refused; nothing was sent"
                 );
-                AllRefused::new(behind.retry_in).into()
+                AllRefused::new(retry_in).into()
             }
         };
         Next::Done(self.finish(Err(error)))

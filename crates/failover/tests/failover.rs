@@ -227,6 +227,21 @@ async fn all_refused_is_one_error_with_the_earliest_return_and_nothing_is_sent()
     assert_eq!(report.target, None);
 }
 
+/// What one said a while ago has come nearer since.
+#[tokio::test(start_paused = true)]
+async fn the_earliest_return_counts_from_the_last_refusal() {
+    let late = Step::fail(|| Refused::new(Refusal::Held).retry_in(Some(8 * SECOND)));
+    for (first, retry_in) in [(9, 6 * SECOND), (60, 8 * SECOND), (2, SECOND / 1000)] {
+        let service = targets([
+            refuses(Some(first * SECOND)),
+            Script::always(late.clone().after(3 * SECOND)),
+        ]);
+        let error = service.oneshot(post()).await.unwrap_err();
+        let refused = error.downcast_ref::<AllRefused>().unwrap();
+        assert_eq!(refused.retry_in(), Some(retry_in), "{first} s");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn refused_later_targets_leave_the_last_real_outcome() {
     let service = targets([answers(500), refuses(None), refuses(None)]);
