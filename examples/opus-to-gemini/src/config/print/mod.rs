@@ -1,64 +1,18 @@
 //! The effective file, with comments. It holds no key: only names of variables.
 
-use std::fmt::{self, Display, Write};
+mod page;
 
-use serde::Serialize;
+use std::fmt::{self, Display};
 
-use super::{Breaker, Config, Profile, Target, duration::text};
-
-/// Writes `key = value`, and a comment at the side.
-struct Page<'f, 'g>(&'f mut fmt::Formatter<'g>);
-
-impl Page<'_, '_> {
-    fn table(&mut self, name: &str, about: &str) -> fmt::Result {
-        writeln!(self.0, "\n[{name}]{}", comment(about))
-    }
-
-    fn set(&mut self, key: &str, value: impl Display, about: &str) -> fmt::Result {
-        let mut line = format!("{key} = {value}");
-        if !about.is_empty() {
-            let width = line.chars().count();
-            for _ in width..38 {
-                line.push(' ');
-            }
-            write!(line, "{}", comment(about))?;
-        }
-        writeln!(self.0, "{}", line.trim_end())
-    }
-
-    fn head(&mut self, enabled: bool, kind: &str, kinds: &str) -> fmt::Result {
-        self.set("enabled", enabled, "")?;
-        self.set("kind", quoted(kind), kinds)
-    }
-}
-
-fn comment(about: &str) -> String {
-    match about {
-        "" => String::new(),
-        about => format!("  # {about}"),
-    }
-}
-
-/// A string, or anything else, as TOML writes it.
-fn quoted<T: Serialize>(value: T) -> String {
-    toml::Value::try_from(value).map_or_else(|_| String::new(), |value| value.to_string())
-}
-
-fn time(d: std::time::Duration) -> String {
-    quoted(text(d))
-}
-
-fn or_none(d: Option<std::time::Duration>) -> String {
-    d.map_or_else(|| quoted("none"), time)
-}
+use self::page::{Page, key, or_none, quoted, time};
+use super::{Breaker, Config, Profile, Target};
 
 impl Display for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let page = &mut Page(f);
-        writeln!(
-            page.0,
+        let page = &mut Page::new(f);
+        page.line(
             "# What is in force. A file needs only what differs from its profile.\n\
-             # Figures of the two articles behind the stack stand as \"article: ...\"."
+             # Figures of the two articles behind the stack stand as \"article: ...\".",
         )?;
         page.set(
             "profile",
@@ -372,15 +326,6 @@ impl Target {
             breaker.write(page, "article: 5, 3 for Gemini")?;
         }
         Ok(())
-    }
-}
-
-/// A name as TOML wants it on the left.
-fn key(name: &str) -> String {
-    let bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    match !name.is_empty() && name.chars().all(bare) {
-        true => name.to_owned(),
-        false => quoted(name),
     }
 }
 
