@@ -10,23 +10,10 @@ use tower_spillway_core::{
 };
 
 use crate::{
+    behind::{Behind, Kept},
     error::{AllRefused, NotPrepared},
     fleet::Fleet,
 };
-
-/// An outcome kept while later targets are asked.
-struct Kept<Res> {
-    out: Result<Res, BoxError>,
-    reading: Reading,
-    leg: Ledger,
-}
-
-impl<Res> Kept<Res> {
-    /// The target may have done the work.
-    fn in_doubt(&self) -> bool {
-        !self.reading.is_unprocessed() || self.leg.is_in_doubt()
-    }
-}
 
 /// What follows from an outcome.
 pub(crate) enum Next<Req, Res> {
@@ -49,27 +36,6 @@ pub(crate) struct Journey<S, Req, Res, A> {
     resend_safe: bool,
     /// Boxed: only a call that hops pays for it, and a future that is moved is copied.
     behind: Option<Box<Behind<Res>>>,
-}
-
-/// What the targets gave that were asked before.
-struct Behind<Res> {
-    primary: Option<Kept<Res>>,
-    later: Option<Kept<Res>>,
-    not_prepared: Option<NotPrepared>,
-    /// When the first of those that refused may be back. Not how long that takes: each said so at
-    /// another moment.
-    back_at: Option<Instant>,
-}
-
-impl<Res> Default for Behind<Res> {
-    fn default() -> Self {
-        Self {
-            primary: None,
-            later: None,
-            not_prepared: None,
-            back_at: None,
-        }
-    }
 }
 
 impl<S, Req, Res, A> Journey<S, Req, Res, A>
@@ -196,9 +162,7 @@ where
             let error = out.err();
             let refused = error.as_deref().and_then(|e| Refused::find(e).copied());
             if let Some(wait) = refused.and_then(|r| r.wait()) {
-                let back = clock::after(clock::now(), wait);
-                let behind = self.behind();
-                behind.back_at = Some(behind.back_at.map_or(back, |first| first.min(back)));
+                self.behind().back_in(wait, clock::now());
             }
             return self.after_refusal(Some(leg), error);
         }
@@ -306,12 +270,12 @@ where
         if let (Some(leg), Some(cause)) = (leg, cut) {
             leg.stop(cause);
         }
-        let behind = self.behind.take().map(|behind| *behind).unwrap_or_default();
-        if let Some(kept) = behind.later.or(behind.primary) {
+        let mut behind = self.behind.take().map(|behind| *behind).unwrap_or_default();
+        if let Some(kept) = behind.later.take().or_else(|| behind.primary.take()) {
             self.advise_stop(&kept);
             return self.done(kept);
         }
-        let error: BoxError = match (behind.not_prepared, cut) {
+        let error: BoxError = match (behind.not_prepared.take(), cut) {
             (Some(error), _) => Classified::new(Reading::new(Class::CallerFault), error).into(),
             // Not every target was asked: this is the refusal of one.
             (None, Some(cause)) => {
@@ -319,11 +283,7 @@ where
                 error.unwrap_or_else(|| Refused::new(Refusal::NotReady).into())
             }
             (None, None) => {
-                let left = |back: Instant| {
-                    let left = back.saturating_duration_since(clock::now());
-                    left.max(Duration::from_millis(1))
-                };
-                let retry_in = behind.back_at.map(left);
+                let retry_in = behind.retry_in(clock::now);
                 // Waiting for the first target to come back is for a layer outside.
                 self.ledger.advise(match retry_in {
                     Some(after) => Verdict::Retry { after },

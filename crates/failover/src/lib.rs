@@ -87,6 +87,7 @@
 //! [`Cause`]: tower_spillway_core::Cause
 //! [`Class`]: tower_spillway_core::Class
 
+mod behind;
 mod error;
 #[cfg(feature = "metrics")]
 mod figures;
