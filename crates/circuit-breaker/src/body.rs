@@ -41,22 +41,25 @@ where
     /// Settles what the head says, or leaves it to the body.
     pub(crate) fn wrap(
         response: Response<B>,
-        guard: Guard<Share<A>>,
+        guard: Option<Guard<Share<A>>>,
     ) -> Response<OutcomeBody<B, A>> {
-        let reading = guard.read(Share::adapter, Ok(&response));
-        let mut watch = None;
-        if reading.class() == Class::Success {
-            let open = Watch::new(&response, guard);
-            if open.is_told() || response.body().is_end_stream() {
-                // One that is empty may never be polled.
-                open.end();
-            } else {
-                watch = Some(open);
-            }
-        } else {
-            guard.hear(&reading, None);
-        }
+        let watch = guard.and_then(|guard| Self::watch(&response, guard));
         response.map(|inner| OutcomeBody { inner, watch })
+    }
+
+    fn watch(response: &Response<B>, guard: Guard<Share<A>>) -> Option<Watch<A>> {
+        let reading = guard.read(Share::adapter, Ok(response));
+        if reading.class() != Class::Success {
+            guard.hear(&reading, None);
+            return None;
+        }
+        let watch = Watch::new(response, guard);
+        if watch.is_told() || response.body().is_end_stream() {
+            // One that is empty may never be polled.
+            watch.end();
+            return None;
+        }
+        Some(watch)
     }
 }
 

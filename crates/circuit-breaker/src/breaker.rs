@@ -1,5 +1,6 @@
 //! The handle of one breaker.
 
+mod calls;
 mod hands;
 
 use std::{
@@ -12,13 +13,13 @@ use std::{
 };
 
 use tokio::time::Instant;
-use tower_spillway_core::{InvalidConfig, Ledger, Refusal, Refused, TargetName, clock};
+use tower_spillway_core::{InvalidConfig, TargetName, clock};
 
 use crate::{
     cell::Cell,
     config::{BreakerConfig, Checked, nanos},
     event::{Event, Events, Listeners},
-    machine::{Denied, Heard, Machine, Nanos, Order, Ticket, Transition, Why},
+    machine::{Machine, Nanos, Order, Ticket, Transition},
     report,
     state::{Snapshot, State},
 };
@@ -45,6 +46,8 @@ struct Inner {
     /// What the cell counts from.
     origin: Instant,
     config: Checked,
+    /// A rule asks how long calls take.
+    timed: bool,
     listeners: Listeners,
     own_probes: AtomicU64,
     own_probes_good: AtomicU64,
@@ -70,6 +73,7 @@ impl Breaker {
             cell: Cell::new(Arc::clone(&config.rules)),
             target,
             origin: clock::now(),
+            timed: config.rules.timed(),
             config,
             listeners: Listeners::default(),
             own_probes: AtomicU64::new(0),
@@ -142,65 +146,6 @@ impl Breaker {
 
     pub(crate) fn downgrade(&self) -> WeakBreaker {
         WeakBreaker(Arc::downgrade(&self.0))
-    }
-
-    /// A ticket for one call, or the refusal.
-    pub(crate) fn acquire(&self, ledger: Option<&Ledger>) -> Result<Admitted, Refused> {
-        // Only a layer above, which speaks through the ledger, can cut a call off; and only rules
-        // over time need to know how long one took.
-        let timed = self.is_timed();
-        let started = ledger.map(Ledger::now).or_else(|| timed.then(clock::now));
-        let mut seen = started;
-        let now = || self.nanos(*seen.get_or_insert_with(clock::now));
-        let admitted = self.0.cell.acquire(now, &self.0.config.chance);
-        self.deliver();
-        match admitted {
-            Ok(ticket) => Ok(Admitted { ticket, started }),
-            Err(denied) => Err(self.refusal(denied, seen)),
-        }
-    }
-
-    /// Whether a rule asks how long calls take.
-    pub(crate) fn is_timed(&self) -> bool {
-        self.0.cell.rules().timed()
-    }
-
-    /// Whether any call would be refused now. Changes nothing.
-    pub(crate) fn refuses(&self) -> Option<Denied> {
-        self.0.cell.refuses(|| self.now())
-    }
-
-    /// The error of a refusal, and its event.
-    pub(crate) fn refusal(&self, denied: Denied, now: Option<Instant>) -> Refused {
-        let wait = denied
-            .until
-            .map(|until| between(self.nanos(now.unwrap_or_else(clock::now)), until));
-        let refusal = match denied.why {
-            Why::Open => Refusal::Open,
-            Why::ProbesBusy => Refusal::ProbesBusy,
-            Why::ForcedOpen => Refusal::ForcedOpen,
-            Why::Ramping => Refusal::Ramping,
-        };
-        let reason = denied.reason.map(|reason| reason.as_str());
-        report::refusal(self, refusal, reason, wait);
-        Refused::new(refusal).retry_in(wait).because(reason)
-    }
-
-    /// Hears how a call ended. `elapsed` where somebody knows better than the clock.
-    pub(crate) fn settle(&self, admitted: Admitted, heard: Heard, elapsed: Option<Duration>) {
-        let cell = &self.0.cell;
-        let mut ended = None;
-        let mut now = || *ended.get_or_insert_with(clock::ended);
-        let took = match (elapsed, admitted.started) {
-            (Some(elapsed), _) => nanos(elapsed),
-            (None, Some(started)) if self.is_timed() => {
-                nanos(now().saturating_duration_since(started))
-            }
-            _ => 0,
-        };
-        let now = || self.nanos(now());
-        cell.settle(admitted.ticket, heard, took, now, &self.0.config.chance);
-        self.deliver();
     }
 
     /// Whether nobody holds it and nothing would be lost with it.
@@ -317,11 +262,15 @@ impl Breaker {
 
     fn nanos(&self, at: Instant) -> Nanos {
         // Signed: with paused clocks a breaker may be older or younger than the runtime.
-        let signed = |time| i64::try_from(nanos(time)).unwrap_or(i64::MAX);
         match at.checked_duration_since(self.0.origin) {
             Some(after) => signed(after),
-            None => -signed(self.0.origin.saturating_duration_since(at)),
+            None => self.before(at),
         }
+    }
+
+    #[cold]
+    fn before(&self, at: Instant) -> Nanos {
+        -signed(self.0.origin.saturating_duration_since(at))
     }
 }
 
@@ -340,6 +289,10 @@ impl WeakBreaker {
 pub(crate) struct Admitted {
     pub(crate) ticket: Ticket,
     pub(crate) started: Option<Instant>,
+}
+
+fn signed(time: Duration) -> Nanos {
+    i64::try_from(nanos(time)).unwrap_or(i64::MAX)
 }
 
 /// The time to an end; zero once it is over.

@@ -22,10 +22,10 @@ use tower_spillway_core::Chance;
 use self::{
     lanes::Lanes,
     outbox::Outbox,
-    word::{CHANGING, Word, decode, encode},
+    word::{CHANGING, Word, closed, decode, encode},
 };
 use crate::{
-    machine::{Denied, Heard, Machine, Nanos, Order, Rules, Ticket, Transition, View, place},
+    machine::{Denied, Heard, Machine, Nanos, Order, Rules, Ticket, Transition, View, age, place},
     state::State,
     sync::{AtomicBool, AtomicI64, AtomicU64, Mutex, MutexGuard, Ordering},
 };
@@ -79,35 +79,19 @@ impl Cell {
         }
     }
 
-    pub(crate) fn rules(&self) -> &Rules {
-        &self.rules
+    /// The generation if it is plainly closed; else [`acquire`](Self::acquire) says.
+    #[inline]
+    pub(crate) fn closed(&self) -> Option<u64> {
+        closed(self.word.load(Ordering::Acquire))
     }
 
     /// Admits a call or not. `now` is asked for only where the answer depends on it.
-    #[inline]
     pub(crate) fn acquire(
         &self,
         now: impl FnOnce() -> Nanos,
         chance: &Chance,
     ) -> Result<Ticket, Denied> {
         let seen = self.word.load(Ordering::Acquire);
-        let (word, generation) = decode(seen);
-        if word == Word::Closed {
-            return Ok(Ticket {
-                generation,
-                probe: None,
-            });
-        }
-        self.acquire_of(seen, now, chance)
-    }
-
-    /// The same where it is not plainly closed.
-    fn acquire_of(
-        &self,
-        seen: u64,
-        now: impl FnOnce() -> Nanos,
-        chance: &Chance,
-    ) -> Result<Ticket, Denied> {
         let (word, generation) = decode(seen);
         let plain = Ticket {
             generation,
@@ -141,16 +125,8 @@ impl Cell {
     }
 
     /// Whether a call would be refused whoever asks. Changes nothing.
-    #[inline]
     pub(crate) fn refuses(&self, now: impl FnOnce() -> Nanos) -> Option<Denied> {
         let (word, _) = decode(self.word.load(Ordering::Acquire));
-        if word == Word::Closed {
-            return None;
-        }
-        self.refuses_as(word, now)
-    }
-
-    fn refuses_as(&self, word: Word, now: impl FnOnce() -> Nanos) -> Option<Denied> {
         let denied = match word {
             Word::ForcedOpen => Some(Denied::FORCED),
             Word::Open(_) => self.still_open(now()),
@@ -164,8 +140,16 @@ impl Cell {
         })
     }
 
-    /// Hears how a call ended that took `elapsed` nanoseconds.
+    /// Hears of a success where no rule asks how long it took, if the breaker is plainly closed as
+    /// it was when it admitted the call; else it is for [`settle`](Self::settle).
     #[inline]
+    pub(crate) fn succeed(&self, generation: u64, now: impl FnOnce() -> Nanos) -> bool {
+        let seen = self.word.load(Ordering::Acquire);
+        // What was admitted in a closed period is no probe.
+        closed(seen) == Some(generation) && self.count_apart(seen, generation, 0, now)
+    }
+
+    /// Hears how a call ended that took `elapsed` nanoseconds.
     pub(crate) fn settle(
         &self,
         ticket: Ticket,
@@ -196,29 +180,27 @@ impl Cell {
     }
 
     /// A success that is fast for every rule, without the lock. Nothing if the word has changed.
+    #[inline]
     fn count_apart(
         &self,
         seen: u64,
         generation: u64,
         elapsed: u64,
-        now: &mut impl FnMut() -> Nanos,
+        now: impl FnOnce() -> Nanos,
     ) -> bool {
         self.end_run(generation);
-        if self.rules.spans.is_empty() {
-            return true;
-        }
         let since = self.since.load(Ordering::Acquire);
         let base = self.base.load(Ordering::Acquire);
         if !self.is_still(seen) {
             return false;
         }
-        for span in 0..self.rules.spans.len() {
-            let age = if self.rules.is_endless(span) {
-                0
-            } else {
-                self.rules.epoch(span, since, now())
-            };
-            self.lanes.add(span, base.saturating_add(age));
+        let age = if self.lanes.are_timed() {
+            age(since, now())
+        } else {
+            0
+        };
+        for counts in self.lanes.mine() {
+            counts.add(base.saturating_add(counts.epochs(age)));
         }
         if self.rules.brownout.is_some() {
             self.lanes.add_time(place(elapsed));
@@ -232,6 +214,7 @@ impl Cell {
     /// `fetch_max`, not `store`: a success of an earlier generation that comes late must neither
     /// end a run of this one nor wipe out the mark of a success that did. While calls succeed the
     /// mark stays and is only read.
+    #[inline]
     fn end_run(&self, generation: u64) {
         if self.run_ended.load(Ordering::Relaxed) < generation {
             self.run_ended.fetch_max(generation, Ordering::Relaxed);
@@ -336,7 +319,7 @@ impl Cell {
         {
             machine.end_run();
         }
-        self.lanes.tell(machine, self.rules.spans.len(), now);
+        self.lanes.tell(machine, now);
     }
 
     /// The refusal of an open breaker, lock-free; `None` if the open time is over or the state

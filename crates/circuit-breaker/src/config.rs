@@ -337,7 +337,8 @@ pub(crate) fn ensure(
 
 /// Whole nanoseconds, at most `u64::MAX` (584 years).
 pub(crate) fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+    let seconds = time.as_secs().saturating_mul(1_000_000_000);
+    seconds.saturating_add(u64::from(time.subsec_nanos()))
 }
 
 /// In bounds already, so that the cast neither cuts nor wraps.

@@ -1,5 +1,4 @@
 use std::{
-    error::Error,
     fmt,
     future::Future,
     pin::Pin,
@@ -37,7 +36,7 @@ pin_project! {
 
 pin_project! {
     #[project = StateProj]
-    enum State<F, A> {
+    pub(crate) enum State<F, A> {
         Calling {
             #[pin]
             call: F,
@@ -45,51 +44,49 @@ pin_project! {
         },
         /// Never sent.
         NotSent { error: Option<BoxError> },
-        Done,
     }
 }
 
 impl<F, A> State<F, A> {
-    fn calling(call: F, permit: Guard<Share<A>>) -> Self {
+    #[inline]
+    pub(crate) fn calling(call: F, permit: Guard<Share<A>>) -> Self {
         Self::Calling {
             call,
             permit: Some(permit),
         }
     }
 
-    fn not_sent(error: BoxError) -> Self {
+    pub(crate) fn not_sent(error: BoxError) -> Self {
         Self::NotSent { error: Some(error) }
     }
 
     /// What came of it, and `settle`d where it was sent. Once it was ready it is pending.
     fn poll<Res, E, Out>(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        settle: impl FnOnce(Result<Res, BoxError>, Guard<Share<A>>) -> Result<Out, BoxError>,
+        settle: impl FnOnce(
+            Result<Res, BoxError>,
+            &mut Option<Guard<Share<A>>>,
+        ) -> Result<Out, BoxError>,
     ) -> Poll<Result<Out, BoxError>>
     where
         F: Future<Output = Result<Res, E>>,
         E: Into<BoxError>,
     {
-        let out = match self.as_mut().project() {
+        let out = match self.project() {
             StateProj::Calling { call, permit } => {
-                let Some(running) = permit else {
+                let running = permit.as_mut().filter(|permit| !permit.is_settled());
+                let Some(running) = running else {
                     return Poll::Pending;
                 };
                 let out = ready!(running.run(|| call.poll(cx))).map_err(Into::into);
-                match permit.take() {
-                    Some(permit) => settle(out, permit),
-                    None => return Poll::Pending,
-                }
+                settle(out, permit)
             }
             StateProj::NotSent { error } => match error.take() {
                 Some(error) => Err(error),
                 None => return Poll::Pending,
             },
-            // Polled after completion.
-            StateProj::Done => return Poll::Pending,
         };
-        self.set(Self::Done);
         Poll::Ready(out)
     }
 
@@ -97,19 +94,13 @@ impl<F, A> State<F, A> {
         match self {
             Self::Calling { .. } => "calling",
             Self::NotSent { .. } => "not sent",
-            Self::Done => "done",
         }
     }
 }
 
 impl<F, A> ResponseFuture<F, A> {
-    pub(crate) fn calling(call: F, permit: Guard<Share<A>>) -> Self {
-        let state = State::calling(call, permit);
-        Self { state }
-    }
-
-    pub(crate) fn not_sent(error: BoxError) -> Self {
-        let state = State::not_sent(error);
+    #[inline]
+    pub(crate) fn new(state: State<F, A>) -> Self {
         Self { state }
     }
 }
@@ -124,7 +115,12 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         self.project().state.poll(cx, |out, permit| {
-            permit.finish(Share::adapter, seen(&out));
+            if let Some(permit) = permit {
+                match &out {
+                    Ok(response) => permit.answered(Share::adapter, response),
+                    Err(error) => permit.failed::<Res, _>(Share::adapter, &**error),
+                }
+            }
             out
         })
     }
@@ -139,13 +135,8 @@ impl<F, A> fmt::Debug for ResponseFuture<F, A> {
 }
 
 impl<F, A> ToBodyEndFuture<F, A> {
-    pub(crate) fn calling(call: F, permit: Guard<Share<A>>) -> Self {
-        let state = State::calling(call, permit);
-        Self { state }
-    }
-
-    pub(crate) fn not_sent(error: BoxError) -> Self {
-        let state = State::not_sent(error);
+    #[inline]
+    pub(crate) fn new(state: State<F, A>) -> Self {
         Self { state }
     }
 }
@@ -161,9 +152,11 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         self.project().state.poll(cx, |out, permit| match out {
-            Ok(response) => Ok(OutcomeBody::wrap(response, permit)),
+            Ok(response) => Ok(OutcomeBody::wrap(response, permit.take())),
             Err(error) => {
-                permit.finish(Share::adapter, Err::<&Response<B>, _>(&*error));
+                if let Some(permit) = permit {
+                    permit.failed::<Response<B>, _>(Share::adapter, &*error);
+                }
                 Err(error)
             }
         })
@@ -176,9 +169,4 @@ impl<F, A> fmt::Debug for ToBodyEndFuture<F, A> {
             .field("state", &self.state.name())
             .finish_non_exhaustive()
     }
-}
-
-/// An outcome as adapters read it.
-fn seen<Res>(out: &Result<Res, BoxError>) -> Result<&Res, &(dyn Error + 'static)> {
-    out.as_ref().map_err(|error| &**error as _)
 }

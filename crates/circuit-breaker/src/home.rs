@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The adapter, the key, and the state of the target of the first call, so that it is looked up
-/// once.
+/// once; where all share one state, that.
 pub(crate) struct Home<A, K> {
     states: States,
     adapter: Arc<A>,
@@ -31,6 +31,8 @@ pub(crate) struct Home<A, K> {
 
 struct First<A> {
     name: Option<TargetName>,
+    /// Of whatever name.
+    serves_all: bool,
     breaker: Breaker,
     /// One for each lane: a call keeps what it needs by one count of references, and counts that
     /// all threads change are what a shared breaker would be slow by.
@@ -50,7 +52,15 @@ pub(crate) enum Share<A> {
     Other(Breaker, Arc<A>),
 }
 
+impl<A> Slot<A> {
+    #[inline]
+    pub(crate) fn breaker(&self) -> &Breaker {
+        &self.breaker
+    }
+}
+
 impl<A> Share<A> {
+    #[inline]
     pub(crate) fn adapter(&self) -> &A {
         match self {
             Self::First(slot) => &slot.adapter,
@@ -60,6 +70,7 @@ impl<A> Share<A> {
 }
 
 impl<A> Reach for Share<A> {
+    #[inline]
     fn breaker(&self) -> &Breaker {
         match self {
             Self::First(slot) => &slot.breaker,
@@ -68,63 +79,102 @@ impl<A> Reach for Share<A> {
     }
 }
 
-impl<A, K> Home<A, K> {
-    pub(crate) fn new(states: States, adapter: Arc<A>, key: Arc<K>) -> Self {
-        Self {
-            states,
-            adapter,
-            key,
-            first: OnceLock::new(),
-            mixed: AtomicBool::new(false),
-        }
-    }
-
-    pub(crate) fn adapter(&self) -> &A {
-        &self.adapter
-    }
-
-    pub(crate) fn key(&self) -> &K {
-        &self.key
-    }
-
-    /// The state of a target.
-    pub(crate) fn share(&self, name: Option<&TargetName>) -> Share<A> {
-        let first = self.first.get_or_init(|| self.first_call(name));
-        if self.states.is_shared() || first.name.as_ref() == name {
-            let slot = first.slots.get(lane());
-            return slot.map_or_else(
-                || Share::Other(first.breaker.clone(), Arc::clone(&self.adapter)),
-                |slot| Share::First(Arc::clone(slot)),
-            );
-        }
-        self.mixed.store(true, Ordering::Relaxed);
-        Share::Other(self.states.breaker(name), Arc::clone(&self.adapter))
-    }
-
-    fn first_call(&self, name: Option<&TargetName>) -> First<A> {
-        let breaker = self.states.breaker(name);
+impl<A> First<A> {
+    fn new(name: Option<TargetName>, breaker: Breaker, adapter: &Arc<A>) -> Self {
         let slots = std::array::from_fn(|_| {
             Arc::new(Slot {
                 breaker: breaker.clone(),
-                adapter: Arc::clone(&self.adapter),
+                adapter: Arc::clone(adapter),
             })
         });
-        First {
-            name: name.cloned(),
+        Self {
+            name,
+            serves_all: false,
             breaker,
             slots,
         }
     }
 
-    /// The state that the next call will meet, where that is known.
-    pub(crate) fn expected(&self) -> Option<&Breaker> {
-        if let States::Shared(breaker) = &self.states {
-            return Some(breaker);
+    #[inline]
+    fn serves(&self, name: Option<&TargetName>) -> bool {
+        match (&self.name, name) {
+            _ if self.serves_all => true,
+            (None, None) => true,
+            // Names come from one plan as a rule.
+            (Some(own), Some(name)) => std::ptr::eq(own.as_str(), name.as_str()) || own == name,
+            _ => false,
         }
+    }
+
+    /// That of this thread.
+    #[inline]
+    fn slot(&self) -> &Arc<Slot<A>> {
+        let [any, ..] = &self.slots;
+        self.slots.get(lane()).unwrap_or(any)
+    }
+}
+
+impl<A, K> Home<A, K> {
+    pub(crate) fn new(states: States, adapter: Arc<A>, key: Arc<K>) -> Self {
+        let first = match &states {
+            States::Shared(breaker) => OnceLock::from(First {
+                serves_all: true,
+                ..First::new(None, breaker.clone(), &adapter)
+            }),
+            States::ByName(_) => OnceLock::new(),
+        };
+        Self {
+            states,
+            adapter,
+            key,
+            first,
+            mixed: AtomicBool::new(false),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn adapter(&self) -> &A {
+        &self.adapter
+    }
+
+    #[inline]
+    pub(crate) fn key(&self) -> &K {
+        &self.key
+    }
+
+    /// The state of a target, if it is the one of the first call.
+    #[inline]
+    pub(crate) fn near(&self, name: Option<&TargetName>) -> Option<&Arc<Slot<A>>> {
+        let first = self.first.get()?;
+        first.serves(name).then(|| first.slot())
+    }
+
+    /// The state of any target.
+    pub(crate) fn share(&self, name: Option<&TargetName>) -> Share<A> {
+        let first = self.first.get_or_init(|| {
+            let breaker = self.states.breaker(name);
+            First::new(name.cloned(), breaker, &self.adapter)
+        });
+        if first.serves(name) {
+            return Share::First(Arc::clone(first.slot()));
+        }
+        self.mixed.store(true, Ordering::Relaxed);
+        Share::Other(self.states.breaker(name), Arc::clone(&self.adapter))
+    }
+
+    /// The state that the next call will meet, where that is known.
+    #[inline]
+    pub(crate) fn expected(&self) -> Option<&Breaker> {
         if self.mixed.load(Ordering::Relaxed) {
             return None;
         }
         self.first.get().map(|first| &first.breaker)
+    }
+
+    /// Whether it is the state of the first call.
+    pub(crate) fn is_first(&self, breaker: &Breaker) -> bool {
+        let first = self.first.get();
+        first.is_some_and(|first| first.breaker.same(breaker))
     }
 }
 

@@ -1,14 +1,14 @@
 //! The right to one call, which settles itself.
 
-use std::{error::Error, time::Duration};
+use std::{error::Error, num::NonZeroU64, time::Duration};
 
 use tokio::time::Instant;
-use tower_spillway_core::{Abandoned, Class, Ledger, Read, Reading, clock};
+use tower_spillway_core::{Abandoned, Class, Ledger, Read, Reading, clock, hint::Hint};
 
 use crate::{
     breaker::{Admitted, Breaker},
     config::{Checked, nanos},
-    machine::Heard,
+    machine::{Heard, Ticket},
 };
 
 /// The right to one call, taken by hand. See [`Breaker::permit`].
@@ -39,8 +39,8 @@ impl Permit {
     }
 
     /// The call succeeded.
-    pub fn success(self) {
-        self.finish(&Reading::new(Class::Success));
+    pub fn success(mut self) {
+        self.0.succeed();
     }
 
     /// The call failed, and the target is at fault.
@@ -82,44 +82,111 @@ impl Reach for Breaker {
 #[derive(Debug)]
 pub(crate) struct Guard<B: Reach> {
     reach: B,
-    admitted: Admitted,
+    generation: u64,
+    more: Option<More>,
+    phase: Phase,
+}
+
+/// What is known of a call beyond the generation that admitted it. Most calls have nothing of it,
+/// and a future is moved around with all that it holds.
+#[derive(Debug)]
+struct More {
+    probe: Option<NonZeroU64>,
+    started: Option<Instant>,
     /// The call's ledger.
     ledger: Option<Ledger>,
-    settled: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The call is out.
+    Out,
     /// The inner service is running: a drop now is a panic of its own.
-    running: bool,
+    Running,
+    Settled,
 }
 
 impl<B: Reach> Guard<B> {
+    #[inline]
     pub(crate) fn new(reach: B, admitted: Admitted, ledger: Option<Ledger>) -> Self {
+        let Admitted {
+            ticket: Ticket { generation, probe },
+            started,
+        } = admitted;
+        // Where there is a ledger there is a beginning.
+        let more = (probe.is_some() || started.is_some()).then_some(More {
+            probe,
+            started,
+            ledger,
+        });
         Self {
             reach,
-            admitted,
-            ledger,
-            settled: false,
-            running: false,
+            generation,
+            more,
+            phase: Phase::Out,
         }
     }
 
+    /// The same where there is nothing but a generation.
+    #[inline]
+    pub(crate) fn plain(reach: B, generation: u64) -> Self {
+        Self {
+            reach,
+            generation,
+            more: None,
+            phase: Phase::Out,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_settled(&self) -> bool {
+        self.phase == Phase::Settled
+    }
+
     /// Runs the inner service: if it panics, the call has failed.
+    #[inline]
     pub(crate) fn run<T>(&mut self, inner: impl FnOnce() -> T) -> T {
-        self.running = true;
+        self.phase = Phase::Running;
         let out = inner();
-        self.running = false;
+        self.phase = Phase::Out;
         out
     }
 
-    /// The call ended so.
-    pub(crate) fn finish<Res, A: Read<Res>>(
-        self,
+    /// The call was answered. In place: what a future keeps is not moved for it.
+    #[inline]
+    pub(crate) fn answered<Res, A: Read<Res>>(
+        &mut self,
         adapter: impl FnOnce(&B) -> &A,
-        result: Result<&Res, &(dyn Error + 'static)>,
+        response: &Res,
     ) {
-        let reading = self.read(adapter, result);
-        self.hear(&reading, None);
+        let reading = self.read(adapter, Ok(response));
+        match reading.class() {
+            Class::Success => self.succeed(),
+            class => self.conclude(class, reading.hint(), reading.is_vendor()),
+        }
+    }
+
+    /// The call ended in an error.
+    #[inline(never)]
+    pub(crate) fn failed<Res, A: Read<Res>>(
+        &mut self,
+        adapter: impl FnOnce(&B) -> &A,
+        error: &(dyn Error + 'static),
+    ) {
+        let reading = self.read(adapter, Err::<&Res, _>(error));
+        self.conclude(reading.class(), reading.hint(), reading.is_vendor());
+    }
+
+    #[inline]
+    fn succeed(&mut self) {
+        self.phase = Phase::Settled;
+        if !self.reach.breaker().succeed(self.generation) {
+            self.settle(Heard::Success, None);
+        }
     }
 
     /// What an outcome means.
+    #[inline]
     pub(crate) fn read<Res, A: Read<Res>>(
         &self,
         adapter: impl FnOnce(&B) -> &A,
@@ -130,7 +197,7 @@ impl<B: Reach> Guard<B> {
 
     /// How long the call took to here, if a rule asks for slow calls.
     pub(crate) fn took(&self) -> Option<Duration> {
-        let started = self.admitted.started?;
+        let started = self.started()?;
         let timed = self.reach.breaker().is_timed();
         timed.then(|| clock::ended().saturating_duration_since(started))
     }
@@ -143,13 +210,13 @@ impl<B: Reach> Guard<B> {
 
     /// How long the call has been under way, where that matters to a rule.
     pub(crate) fn age(&self, now: Instant) -> Option<Duration> {
-        let started = self.admitted.started?;
+        let started = self.started()?;
         Some(now.saturating_duration_since(started))
     }
 
     /// The body of its answer ended so, which the call's record is told of too.
     pub(crate) fn hear_body(self, reading: &Reading, elapsed: Option<Duration>) {
-        if let Some(ledger) = &self.ledger {
+        if let Some(ledger) = self.ledger() {
             if reading.class() != Class::Success {
                 ledger.end_body(reading, clock::now());
             }
@@ -158,21 +225,51 @@ impl<B: Reach> Guard<B> {
     }
 
     pub(crate) fn hear(mut self, reading: &Reading, elapsed: Option<Duration>) {
-        let heard = hear(reading, self.reach.breaker().config());
+        let (hint, vendor) = (reading.hint(), reading.is_vendor());
+        let heard = hear(reading.class(), hint, vendor, self.reach.breaker().config());
         self.settle(heard, elapsed);
     }
 
+    /// The call ended so. A reading that is only looked at, and not handed on, need not be in memory.
+    #[inline(never)]
+    fn conclude(&mut self, class: Class, hint: Option<Hint>, vendor: bool) {
+        let heard = hear(class, hint, vendor, self.reach.breaker().config());
+        self.settle(heard, None);
+    }
+
+    #[inline(never)]
     fn settle(&mut self, heard: Heard, elapsed: Option<Duration>) {
-        self.settled = true;
-        self.reach.breaker().settle(self.admitted, heard, elapsed);
+        self.phase = Phase::Settled;
+        let admitted = Admitted {
+            ticket: Ticket {
+                generation: self.generation,
+                probe: self.more.as_ref().and_then(|more| more.probe),
+            },
+            started: self.started(),
+        };
+        self.reach.breaker().settle(admitted, heard, elapsed);
+    }
+
+    fn started(&self) -> Option<Instant> {
+        self.more.as_ref()?.started
+    }
+
+    fn ledger(&self) -> Option<&Ledger> {
+        self.more.as_ref()?.ledger.as_ref()
+    }
+
+    #[cold]
+    fn drop_unanswered(&mut self) {
+        let heard = self.unanswered();
+        self.settle(heard, None);
     }
 
     /// What a call that nobody waited for says.
     fn unanswered(&self) -> Heard {
-        if self.running {
+        if self.phase == Phase::Running {
             return Heard::Failure { hint: 0 };
         }
-        let abandoned = self.ledger.as_ref().and_then(Ledger::abandoned);
+        let abandoned = self.ledger().and_then(Ledger::abandoned);
         match abandoned {
             Some(Abandoned::HedgeLost) => Heard::Lost,
             Some(Abandoned::Deadline) => {
@@ -188,27 +285,25 @@ impl<B: Reach> Guard<B> {
 }
 
 impl<B: Reach> Drop for Guard<B> {
+    #[inline]
     fn drop(&mut self) {
-        if !self.settled {
-            let heard = self.unanswered();
-            self.settle(heard, None);
+        if self.phase != Phase::Settled {
+            self.drop_unanswered();
         }
     }
 }
 
 /// What a breaker hears of an outcome.
-pub(crate) fn hear(reading: &Reading, config: &Checked) -> Heard {
-    let hint = reading
-        .hint()
+fn hear(class: Class, hint: Option<Hint>, vendor: bool, config: &Checked) -> Heard {
+    let hint = hint
         .and_then(|hint| hint.after())
         .filter(|wait| !wait.is_zero());
-    let class = reading.class();
     let held = |time: Duration| Heard::Held { time: nanos(time) };
     match (class, hint) {
         (Class::Success, _) => Heard::Success,
         (Class::TargetDown, hint) => held(hint.unwrap_or(config.hold)),
         (Class::Transient | Class::Throttled, Some(hint))
-            if reading.is_vendor() && hint > config.trip_on_hint =>
+            if vendor && hint > config.trip_on_hint =>
         {
             held(hint)
         }

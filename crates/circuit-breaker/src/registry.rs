@@ -42,10 +42,6 @@ impl States {
         }
     }
 
-    pub(crate) fn is_shared(&self) -> bool {
-        matches!(self, Self::Shared(_))
-    }
-
     pub(crate) fn breaker(&self, name: Option<&TargetName>) -> Breaker {
         match self {
             Self::ByName(registry) => registry.breaker(name),

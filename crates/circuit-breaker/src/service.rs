@@ -9,13 +9,13 @@ use std::{
 use http::Response;
 use http_body::Body;
 use tower_service::Service;
-use tower_spillway_core::{BoxError, Http, Ledger, MayCarry, Read, Refusal, Refused};
+use tower_spillway_core::{BoxError, Http, Ledger, MayCarry, Read, Refusal, Refused, TargetName};
 
 use crate::{
     body::OutcomeBody,
-    breaker::Breaker,
-    future::{ResponseFuture, ToBodyEndFuture},
-    home::{Home, Share},
+    breaker::{Admitted, Breaker},
+    future::{ResponseFuture, State, ToBodyEndFuture},
+    home::{Home, Share, Slot},
     key::{ByTarget, KeyOf},
     layer::{AtBodyEnd, AtHead},
     machine::Denied,
@@ -36,14 +36,14 @@ pub struct CircuitBreaker<S, A = Http, At = AtHead, K = ByTarget> {
 }
 
 /// What `poll_ready` answered last.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 enum Readiness {
     /// Whatever the inner service said.
     #[default]
     Inner,
-    /// Ready, without asking the inner service. It must not be called then, even if the open
-    /// time has ended since.
-    Refusing(Breaker, Denied),
+    /// The state that was expected refuses: ready, without asking the inner service. It must not
+    /// be called then, even if the open time has ended since.
+    Refusing(Denied),
 }
 
 impl<S, A, At, K> CircuitBreaker<S, A, At, K> {
@@ -77,12 +77,8 @@ impl<S, A, At, K> CircuitBreaker<S, A, At, K> {
         S: Service<Req>,
         S::Error: Into<BoxError>,
     {
-        let refusing = self.home.expected().and_then(|breaker| {
-            let denied = breaker.refuses()?;
-            Some(Readiness::Refusing(breaker.clone(), denied))
-        });
-        if let Some(refusing) = refusing {
-            self.readiness = refusing;
+        if let Some(denied) = self.home.expected().and_then(Breaker::refuses) {
+            self.readiness = Readiness::Refusing(denied);
             return Poll::Ready(Ok(()));
         }
         // A refusal remembered from before is over: the inner service answers for itself.
@@ -91,26 +87,65 @@ impl<S, A, At, K> CircuitBreaker<S, A, At, K> {
         Poll::Ready(Ok(()))
     }
 
-    /// The right to this call, or what is answered instead.
-    fn admit<Req>(&mut self, request: &mut Req) -> Result<Guard<Share<A>>, BoxError>
+    /// Calls the inner service, with the right to it; or what is answered instead.
+    #[inline]
+    fn send<Req>(&mut self, mut request: Req) -> State<S::Future, A>
     where
         S: Service<Req>,
         S::Error: Into<BoxError>,
         A: MayCarry<Req>,
         K: KeyOf<Req>,
     {
-        let readiness = mem::take(&mut self.readiness);
-        let key = self.home.key().key(request);
-        let carrier = self.home.adapter().carrier();
-        let ledger = carrier
-            .and_then(|carrier| carrier.ledger_mut(request))
-            .map(|ledger| &*ledger);
-        let share = self
-            .home
-            .share(key.as_ref().or_else(|| ledger.and_then(Ledger::target)));
+        let key = self.home.key().key(&request);
+        // The plainest call apart from all others, so that it stays in registers.
+        let found = plain(&self.home, self.readiness, key.as_ref(), &mut request);
+        if let Some((slot, generation)) = found {
+            let inner = &mut self.inner;
+            let ticket = generation.into();
+            let call = slot.breaker().calling(ticket, || inner.call(request));
+            let share = Share::First(Arc::clone(slot));
+            return State::calling(call, Guard::plain(share, generation));
+        }
+        match self.send_any(request, key.as_ref()) {
+            Ok((call, permit)) => State::calling(call, permit),
+            Err(error) => State::not_sent(error),
+        }
+    }
+
+    #[inline(never)]
+    fn send_any<Req>(
+        &mut self,
+        mut request: Req,
+        key: Option<&TargetName>,
+    ) -> Result<(S::Future, Guard<Share<A>>), BoxError>
+    where
+        S: Service<Req>,
+        S::Error: Into<BoxError>,
+        A: MayCarry<Req>,
+    {
+        let ledger = ledger_of(self.home.adapter(), &mut request);
+        let target = key.or_else(|| ledger?.target());
+        let (share, admitted) = self.admit(target, ledger)?;
+        let ledger = ledger.cloned();
         let breaker = share.breaker();
-        if let Readiness::Refusing(refusing, denied) = readiness {
-            if refusing.same(breaker) {
+        let call = breaker.calling(admitted.ticket, || self.inner.call(request));
+        Ok((call, Guard::new(share, admitted, ledger)))
+    }
+
+    /// The right to a call of any kind.
+    fn admit<Req>(
+        &mut self,
+        target: Option<&TargetName>,
+        ledger: Option<&Ledger>,
+    ) -> Result<(Share<A>, Admitted), BoxError>
+    where
+        S: Service<Req>,
+        S::Error: Into<BoxError>,
+    {
+        let share = self.home.share(target);
+        let breaker = share.breaker();
+        if let Readiness::Refusing(denied) = mem::take(&mut self.readiness) {
+            if self.home.is_first(breaker) {
                 return Err(breaker.refusal(denied, ledger.map(Ledger::now)).into());
             }
             // The first call of this service for another target: what was remembered is not
@@ -123,9 +158,29 @@ impl<S, A, At, K> CircuitBreaker<S, A, At, K> {
             }
         }
         let admitted = breaker.acquire(ledger)?;
-        let ledger = ledger.cloned();
-        Ok(Guard::new(share, admitted, ledger))
+        Ok((share, admitted))
     }
+}
+
+/// The state that a call meets and its generation, where that is all there is to know.
+#[inline]
+fn plain<'h, A: MayCarry<Req>, K, Req>(
+    home: &'h Home<A, K>,
+    readiness: Readiness,
+    key: Option<&TargetName>,
+    request: &mut Req,
+) -> Option<(&'h Arc<Slot<A>>, u64)> {
+    if matches!(readiness, Readiness::Refusing(_)) || ledger_of(home.adapter(), request).is_some() {
+        return None;
+    }
+    let slot = home.near(key)?;
+    Some((slot, slot.breaker().plain()?))
+}
+
+#[inline]
+fn ledger_of<'r, Req>(adapter: &impl MayCarry<Req>, request: &'r mut Req) -> Option<&'r Ledger> {
+    let carrier = adapter.carrier()?;
+    carrier.ledger_mut(request).map(|ledger| &*ledger)
 }
 
 impl<S, A, K, Req> Service<Req> for CircuitBreaker<S, A, AtHead, K>
@@ -139,18 +194,14 @@ where
     type Error = BoxError;
     type Future = ResponseFuture<S::Future, A>;
 
+    #[inline]
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         self.poll_admission(cx)
     }
 
-    fn call(&mut self, mut request: Req) -> Self::Future {
-        match self.admit(&mut request) {
-            Ok(mut permit) => {
-                let call = permit.run(|| self.inner.call(request));
-                ResponseFuture::calling(call, permit)
-            }
-            Err(error) => ResponseFuture::not_sent(error),
-        }
+    #[inline]
+    fn call(&mut self, request: Req) -> Self::Future {
+        ResponseFuture::new(self.send(request))
     }
 }
 
@@ -166,18 +217,14 @@ where
     type Error = BoxError;
     type Future = ToBodyEndFuture<S::Future, A>;
 
+    #[inline]
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         self.poll_admission(cx)
     }
 
-    fn call(&mut self, mut request: Req) -> Self::Future {
-        match self.admit(&mut request) {
-            Ok(mut permit) => {
-                let call = permit.run(|| self.inner.call(request));
-                ToBodyEndFuture::calling(call, permit)
-            }
-            Err(error) => ToBodyEndFuture::not_sent(error),
-        }
+    #[inline]
+    fn call(&mut self, request: Req) -> Self::Future {
+        ToBodyEndFuture::new(self.send(request))
     }
 }
 

@@ -21,20 +21,27 @@ pub(crate) const LANES: usize = 4;
 #[cfg(spillway_loom)]
 pub(crate) const LANES: usize = 1;
 
+#[cfg(not(spillway_loom))]
+thread_local! {
+    /// The lane of this thread; [`LANES`] where it has none yet.
+    static LANE: std::cell::Cell<usize> = const { std::cell::Cell::new(LANES) };
+}
+
 /// The lane of this thread.
 #[cfg(not(spillway_loom))]
+#[inline]
 pub(crate) fn lane() -> usize {
-    use std::{cell::Cell, sync::atomic::AtomicUsize};
+    let lane = LANE.get();
+    if lane < LANES { lane } else { first_lane() }
+}
 
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local! {
-        static LANE: Cell<Option<usize>> = const { Cell::new(None) };
-    }
-    LANE.get().unwrap_or_else(|| {
-        let lane = NEXT.fetch_add(1, Ordering::Relaxed) % LANES;
-        LANE.set(Some(lane));
-        lane
-    })
+#[cfg(not(spillway_loom))]
+#[cold]
+fn first_lane() -> usize {
+    static NEXT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+    let lane = NEXT.fetch_add(1, Ordering::Relaxed) % LANES;
+    LANE.set(lane);
+    lane
 }
 
 #[cfg(spillway_loom)]

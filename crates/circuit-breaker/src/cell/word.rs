@@ -58,26 +58,25 @@ pub(super) fn encode(generation: u64, figures: &Figures) -> u64 {
     (generation << TAG_BITS) | tag
 }
 
-/// What it says, and the generation.
+/// The generation, if it is plainly closed.
 #[inline]
+pub(super) fn closed(word: u64) -> Option<u64> {
+    (word & TAG_MASK == CLOSED).then_some(word >> TAG_BITS)
+}
+
+/// What it says, and the generation.
 pub(super) fn decode(word: u64) -> (Word, u64) {
     let says = match word & TAG_MASK {
         CLOSED => Word::Closed,
-        tag => not_closed(tag),
-    };
-    (says, word >> TAG_BITS)
-}
-
-fn not_closed(tag: u64) -> Word {
-    match tag {
         RAMPING => Word::Ramping,
         HALF_OPEN => Word::HalfOpen,
         FORCED_OPEN => Word::ForcedOpen,
         DISABLED => Word::Disabled,
         METRICS_ONLY => Word::MetricsOnly,
-        _ => OPEN
+        tag => OPEN
             .iter()
             .find(|(open, _)| *open == tag)
             .map_or(Word::Changing, |(_, reason)| Word::Open(*reason)),
-    }
+    };
+    (says, word >> TAG_BITS)
 }

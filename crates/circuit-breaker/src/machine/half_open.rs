@@ -1,7 +1,7 @@
 //! The half-open period: bounded probes of users, each under a lease, or probes that no user
 //! waits for.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, num::NonZeroU64};
 
 use super::{Denied, Nanos, Rules, Why};
 use crate::state::TripReason;
@@ -14,7 +14,7 @@ pub(super) struct HalfOpen {
     pub(super) failures: u32,
     /// How long a probe keeps its slot; `None` for as long as it takes.
     lease: Option<u64>,
-    next: u64,
+    handed_out: u64,
     /// Probes that hold a slot, oldest first.
     out: VecDeque<Probe>,
     /// Probes are a prober's, and no user's call is one.
@@ -23,7 +23,7 @@ pub(super) struct HalfOpen {
 
 #[derive(Clone, Copy, Debug)]
 struct Probe {
-    number: u64,
+    number: NonZeroU64,
     /// When its slot may go to another; `None` if never.
     leased_until: Option<Nanos>,
 }
@@ -75,7 +75,7 @@ impl HalfOpen {
             successes: 0,
             failures: 0,
             lease,
-            next: 0,
+            handed_out: 0,
             out: VecDeque::new(),
             watch: None,
         }
@@ -98,13 +98,13 @@ impl HalfOpen {
     }
 
     /// Admits a probe of a prober, which sends one at a time.
-    pub(super) fn admit_prober(&mut self) -> u64 {
+    pub(super) fn admit_prober(&mut self) -> NonZeroU64 {
         self.hand_out(None)
     }
 
     /// Admits a probe: never more than the verdict can still need, never more at once than
     /// allowed, and one more for each lease that ran out.
-    pub(super) fn admit(&mut self, rules: &Rules, now: Nanos) -> Result<u64, Denied> {
+    pub(super) fn admit(&mut self, rules: &Rules, now: Nanos) -> Result<NonZeroU64, Denied> {
         let until = self.lease.map(|lease| now.saturating_add_unsigned(lease));
         let out = u64::try_from(self.out.len()).unwrap_or(u64::MAX);
         let settled = u64::from(self.successes) + u64::from(self.failures);
@@ -133,9 +133,9 @@ impl HalfOpen {
         Ok(self.hand_out(until))
     }
 
-    fn hand_out(&mut self, leased_until: Option<Nanos>) -> u64 {
-        let number = self.next;
-        self.next += 1;
+    fn hand_out(&mut self, leased_until: Option<Nanos>) -> NonZeroU64 {
+        let number = NonZeroU64::MIN.saturating_add(self.handed_out);
+        self.handed_out += 1;
         self.out.push_back(Probe {
             number,
             leased_until,
@@ -144,7 +144,7 @@ impl HalfOpen {
     }
 
     /// A probe ended, in whatever way: its slot is free if it still had one.
-    pub(super) fn leave(&mut self, number: Option<u64>) {
+    pub(super) fn leave(&mut self, number: Option<NonZeroU64>) {
         self.out.retain(|probe| Some(probe.number) != number);
     }
 

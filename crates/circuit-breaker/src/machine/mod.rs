@@ -30,7 +30,7 @@ use self::{
 pub(crate) use self::{
     baseline::{PLACES, place},
     probing::Order,
-    rules::{BILLION, Bad, BrownoutRule, Most, Rules, THOUSAND, WindowRule},
+    rules::{BILLION, Bad, BrownoutRule, ENDLESS, Most, Rules, THOUSAND, WindowRule, age},
     view::{Figures, View},
     window::EPOCHS,
     words::{Denied, Heard, Ticket, Transition, Why},

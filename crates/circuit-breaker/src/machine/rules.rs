@@ -1,5 +1,7 @@
 //! The figures that the machine runs on, checked and in whole nanoseconds.
 
+use std::num::NonZeroU64;
+
 use tower_spillway_core::Chance;
 
 use super::{
@@ -107,23 +109,30 @@ pub(crate) struct BrownoutRule {
     pub(crate) learn: u64,
 }
 
+/// An epoch that is never over.
+pub(crate) const ENDLESS: NonZeroU64 = NonZeroU64::MAX;
+
+/// How far a closed period is that began at `since`; a clock that went back is at its beginning.
+#[inline]
+pub(crate) fn age(since: Nanos, now: Nanos) -> u64 {
+    u64::try_from(now.saturating_sub(since)).unwrap_or(0)
+}
+
 impl Rules {
-    /// Whether a span has no end, so that all of a closed period is one epoch of it.
-    #[inline]
-    pub(crate) fn is_endless(&self, span: usize) -> bool {
-        self.spans.get(span) == Some(&u64::MAX)
+    /// How long an epoch of a span is: [`ENDLESS`] for a span without end, so that all of a closed
+    /// period is one.
+    pub(crate) fn width(&self, span: usize) -> NonZeroU64 {
+        match self.spans.get(span) {
+            Some(&u64::MAX) => ENDLESS,
+            span => {
+                NonZeroU64::new(span.map_or(1, |span| span / EPOCHS)).unwrap_or(NonZeroU64::MIN)
+            }
+        }
     }
 
     /// The epoch of a moment in a closed period that began at `since`.
-    #[inline]
     pub(crate) fn epoch(&self, span: usize, since: Nanos, now: Nanos) -> u64 {
-        if self.is_endless(span) {
-            return 0;
-        }
-        let width = self.spans.get(span).map_or(1, |span| span / EPOCHS).max(1);
-        // A clock that went back is at the beginning.
-        let age = u64::try_from(now.saturating_sub(since)).unwrap_or(0);
-        age / width
+        age(since, now) / self.width(span)
     }
 
     /// A call is slow for some rule of fixed figures above this.

@@ -1,5 +1,7 @@
 //! What goes into a machine and comes out of it.
 
+use std::num::NonZeroU64;
+
 use super::Nanos;
 use crate::state::{State, TripReason};
 
@@ -8,7 +10,16 @@ use crate::state::{State, TripReason};
 pub(crate) struct Ticket {
     pub(crate) generation: u64,
     /// Which probe of its half-open period, if it is one.
-    pub(crate) probe: Option<u64>,
+    pub(crate) probe: Option<NonZeroU64>,
+}
+
+impl From<u64> for Ticket {
+    fn from(generation: u64) -> Self {
+        Self {
+            generation,
+            probe: None,
+        }
+    }
 }
 
 /// A call is not admitted.

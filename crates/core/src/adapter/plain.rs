@@ -123,8 +123,8 @@ pub(super) fn read<C: Classify<Res>, Res>(
     classify: &C,
     result: Result<&Res, &(dyn Error + 'static)>,
 ) -> Reading {
-    result
-        .err()
-        .and_then(errors::own)
-        .unwrap_or_else(|| classify.classify(result))
+    match result {
+        Ok(_) => classify.classify(result),
+        Err(error) => errors::own(error).unwrap_or_else(|| classify.classify(result)),
+    }
 }
