@@ -9,12 +9,17 @@ pub struct Finding {
     reason: String,
 }
 
+/// The most characters of a reason, which may quote a file that no person wrote.
+const LONGEST: usize = 500;
+
 impl Finding {
     pub(crate) fn new(line: Option<usize>, reason: impl Into<String>) -> Self {
-        Self {
-            line,
-            reason: reason.into(),
+        let mut reason = reason.into();
+        if let Some((cut, _)) = reason.char_indices().nth(LONGEST) {
+            reason.truncate(cut);
+            reason.push('…');
         }
+        Self { line, reason }
     }
 
     /// The line, from 1; `None` if it is not one line that it is about.

@@ -10,7 +10,7 @@ use toml::{
 
 use super::{Config, ConfigError, Finding, Profile, check::Remark, error, merge};
 
-/// More than anybody reads.
+/// More than anybody reads, of each kind.
 const MOST: usize = 100;
 
 impl Config {
@@ -80,12 +80,13 @@ impl Config {
         let wrong = config.wrong();
         let wrong = wrong.iter().filter(|wrong| !read.taken.explain(wrong));
         let mut findings = read.findings;
-        findings.extend(wrong.map(|wrong| remark(text, wrong)));
+        findings.extend(wrong.take(MOST).map(|wrong| remark(text, wrong)));
         if !findings.is_empty() {
             return Err(ConfigError::new(findings));
         }
         let odd = config.odd();
-        let mut warnings = odd.iter().map(|odd| remark(text, odd)).collect::<Vec<_>>();
+        let odd = odd.iter().take(MOST).map(|odd| remark(text, odd));
+        let mut warnings: Vec<_> = odd.collect();
         error::sort(&mut warnings);
         Ok((config, warnings))
     }
