@@ -10,7 +10,9 @@ struct Answer {
 
 /// Whether a body is an answer to a chat request: an object with something in its `choices`.
 pub(crate) fn is_answer(body: &[u8]) -> bool {
-    serde_json::from_slice(body).is_ok_and(|answer: Answer| !answer.choices.is_empty())
+    // serde takes a list of its fields for the struct, too.
+    body.trim_ascii_start().starts_with(b"{")
+        && serde_json::from_slice(body).is_ok_and(|answer: Answer| !answer.choices.is_empty())
 }
 
 /// Says of a success that another attempt is to give it, if no caller could read an answer in it: a

@@ -77,6 +77,7 @@ async fn a_success_without_an_answer_in_it_is_for_the_next_target() {
         (200, "", "null"),
         (200, "", r#"{"object":"chat.completion"}"#),
         (200, "", r#"{"choices":[]}"#),
+        (200, "", "[[{}]]"),
         (200, "", &whole[..30]),
         (200, "", r#"{"error":{"message":"not now","type":"x"}}"#),
         (200, "gzip", "\u{1f}\u{8}"),
