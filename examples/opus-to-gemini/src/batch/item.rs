@@ -211,6 +211,15 @@ mod tests {
     }
 
     #[test]
+    fn a_line_that_is_nested_deeply_is_no_chat() {
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        for line in [deep.clone(), format!(r#"{{"messages": {deep}}}"#)] {
+            let said = one(&line).chat.unwrap_err().to_string();
+            assert!(said.contains("it is not JSON"), "{said}");
+        }
+    }
+
+    #[test]
     fn keys_are_of_id_or_line_and_of_the_content() {
         let all = items("\"a\"\n\n\"a\"\n{\"id\":\"x y\",\"prompt\":\"a\"}\n");
         let lines: Vec<_> = all.iter().map(|i| i.line).collect();

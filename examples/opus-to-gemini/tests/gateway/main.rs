@@ -8,6 +8,7 @@ mod callers;
 mod endpoints;
 mod errors;
 mod hostile;
+mod hostile_sizes;
 mod limits;
 mod logs;
 mod reload;
