@@ -146,7 +146,7 @@ impl Cell {
     pub(crate) fn succeed(&self, generation: u64, now: impl FnOnce() -> Nanos) -> bool {
         let seen = self.word.load(Ordering::Acquire);
         // What was admitted in a closed period is no probe.
-        closed(seen) == Some(generation) && self.count_apart(seen, generation, 0, now)
+        closed(seen) == Some(generation) && self.count_apart(seen, generation, now)
     }
 
     /// Hears how a call ended that took `elapsed` nanoseconds.
@@ -168,7 +168,10 @@ impl Cell {
                 return;
             }
             let fast = elapsed <= self.fast_within.load(Ordering::Relaxed);
-            if fast && self.count_apart(seen, generation, elapsed, &mut now) {
+            if fast && self.count_apart(seen, generation, &mut now) {
+                if self.rules.brownout.is_some() {
+                    self.lanes.add_time(place(elapsed));
+                }
                 return;
             }
         }
@@ -181,13 +184,7 @@ impl Cell {
 
     /// A success that is fast for every rule, without the lock. Nothing if the word has changed.
     #[inline]
-    fn count_apart(
-        &self,
-        seen: u64,
-        generation: u64,
-        elapsed: u64,
-        now: impl FnOnce() -> Nanos,
-    ) -> bool {
+    fn count_apart(&self, seen: u64, generation: u64, now: impl FnOnce() -> Nanos) -> bool {
         self.end_run(generation);
         let since = self.since.load(Ordering::Acquire);
         let base = self.base.load(Ordering::Acquire);
@@ -199,11 +196,8 @@ impl Cell {
         } else {
             0
         };
-        for counts in self.lanes.mine() {
+        for counts in self.lanes.counts() {
             counts.add(base.saturating_add(counts.epochs(age)));
-        }
-        if self.rules.brownout.is_some() {
-            self.lanes.add_time(place(elapsed));
         }
         true
     }
@@ -217,8 +211,13 @@ impl Cell {
     #[inline]
     fn end_run(&self, generation: u64) {
         if self.run_ended.load(Ordering::Relaxed) < generation {
-            self.run_ended.fetch_max(generation, Ordering::Relaxed);
+            self.mark_end_of_run(generation);
         }
+    }
+
+    #[cold]
+    fn mark_end_of_run(&self, generation: u64) {
+        self.run_ended.fetch_max(generation, Ordering::Relaxed);
     }
 
     /// Changes the machine, and shows what it is in. The time is 0 where no rule needs it.
@@ -319,7 +318,7 @@ impl Cell {
         {
             machine.end_run();
         }
-        self.lanes.tell(machine, now);
+        self.lanes.tell(machine, self.rules.spans.len(), now);
     }
 
     /// The refusal of an open breaker, lock-free; `None` if the open time is over or the state

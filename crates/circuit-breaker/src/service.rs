@@ -125,6 +125,14 @@ impl<S, A, At, K> CircuitBreaker<S, A, At, K> {
     {
         let ledger = ledger_of(self.home.adapter(), &mut request);
         let target = key.or_else(|| ledger?.target());
+        if let Some((slot, admitted)) = usual(&self.home, self.readiness, target, ledger) {
+            let ledger = ledger.cloned();
+            let breaker = slot.breaker();
+            let inner = &mut self.inner;
+            let call = breaker.calling(admitted.ticket, || inner.call(request));
+            let share = Share::First(Arc::clone(slot));
+            return Ok((call, Guard::new(share, admitted, ledger)));
+        }
         let (share, admitted) = self.admit(target, ledger)?;
         let ledger = ledger.cloned();
         let breaker = share.breaker();
@@ -133,6 +141,7 @@ impl<S, A, At, K> CircuitBreaker<S, A, At, K> {
     }
 
     /// The right to a call of any kind.
+    #[inline(never)]
     fn admit<Req>(
         &mut self,
         target: Option<&TargetName>,
@@ -175,6 +184,22 @@ fn plain<'h, A: MayCarry<Req>, K, Req>(
     }
     let slot = home.near(key)?;
     Some((slot, slot.breaker().plain()?))
+}
+
+/// The state of a call and the right to it, where the service is ready and the breaker of its usual
+/// target plainly closed.
+#[inline]
+fn usual<'h, A, K>(
+    home: &'h Home<A, K>,
+    readiness: Readiness,
+    target: Option<&TargetName>,
+    ledger: Option<&Ledger>,
+) -> Option<(&'h Arc<Slot<A>>, Admitted)> {
+    if matches!(readiness, Readiness::Refusing(_)) {
+        return None;
+    }
+    let slot = home.near(target)?;
+    Some((slot, slot.breaker().admit(ledger)?))
 }
 
 #[inline]

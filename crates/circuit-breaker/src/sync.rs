@@ -32,7 +32,11 @@ thread_local! {
 #[inline]
 pub(crate) fn lane() -> usize {
     let lane = LANE.get();
-    if lane < LANES { lane } else { first_lane() }
+    if lane < LANES {
+        lane
+    } else {
+        first_lane() % LANES
+    }
 }
 
 #[cfg(not(spillway_loom))]

@@ -23,11 +23,24 @@ impl Breaker {
         }
     }
 
+    /// A ticket for one call, if it is plainly closed; else [`acquire`](Self::acquire) says.
+    #[inline]
+    pub(crate) fn admit(&self, ledger: Option<&Ledger>) -> Option<Admitted> {
+        let ticket = self.0.cell.closed()?.into();
+        let started = self.begun(ledger);
+        Some(Admitted { ticket, started })
+    }
+
+    /// When a call begins, where that matters: only a layer above, which speaks through the
+    /// ledger, can cut it off, and only rules over time need to know how long it took.
+    #[inline]
+    fn begun(&self, ledger: Option<&Ledger>) -> Option<Instant> {
+        (ledger.is_some() || self.is_timed()).then(clock::now)
+    }
+
     /// A ticket for one call, or the refusal.
     pub(crate) fn acquire(&self, ledger: Option<&Ledger>) -> Result<Admitted, Refused> {
-        // Only a layer above, which speaks through the ledger, can cut a call off; and only rules
-        // over time need to know how long one took.
-        let started = (ledger.is_some() || self.is_timed()).then(clock::now);
+        let started = self.begun(ledger);
         let mut seen = started;
         let now = || self.nanos(*seen.get_or_insert_with(clock::now));
         let admitted = self.0.cell.acquire(now, &self.0.config.chance);

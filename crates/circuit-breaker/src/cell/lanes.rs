@@ -27,14 +27,16 @@ const SLOTS: usize = EPOCHS as usize;
 const SLOTS: usize = 1;
 
 pub(super) struct Lanes {
-    /// Those of the first lane, one for each span of the rules, then those of the next.
-    counts: Box<[Counts]>,
-    spans: usize,
+    lanes: [Lane; LANES],
     /// Some span has an end: which epoch it is depends on the time.
     timed: bool,
-    /// How long calls took, by place, lane after lane; none unless a baseline is learnt.
+}
+
+struct Lane {
+    /// One for each span of the rules.
+    counts: Box<[Counts]>,
+    /// How long calls took, by place; none unless a baseline is learnt.
     times: Box<[AtomicU32]>,
-    places: usize,
 }
 
 /// What one lane counts for one span. Two cache lines, since processors fetch them in pairs.
@@ -49,15 +51,15 @@ pub(super) struct Counts {
 
 impl Lanes {
     pub(super) fn new(rules: &Rules) -> Self {
+        let spans = 0..rules.spans.len();
         let places = if rules.brownout.is_some() { PLACES } else { 0 };
-        let spans = rules.spans.len();
-        let counts = |span| Counts::new(rules.width(span));
+        let lane = |_| Lane {
+            counts: spans.clone().map(|n| Counts::new(rules.width(n))).collect(),
+            times: (0..places).map(|_| AtomicU32::new(0)).collect(),
+        };
         Self {
-            counts: (0..LANES).flat_map(|_| (0..spans).map(counts)).collect(),
-            spans,
-            timed: (0..spans).any(|span| rules.width(span) != ENDLESS),
-            times: (0..LANES * places).map(|_| AtomicU32::new(0)).collect(),
-            places,
+            lanes: std::array::from_fn(lane),
+            timed: spans.clone().any(|n| rules.width(n) != ENDLESS),
         }
     }
 
@@ -67,25 +69,30 @@ impl Lanes {
         self.timed
     }
 
-    /// The counts of this thread's lane, one for each span.
     #[inline]
-    pub(super) fn mine(&self) -> &[Counts] {
-        let from = lane() * self.spans;
-        self.counts.get(from..from + self.spans).unwrap_or(&[])
+    fn mine(&self) -> &Lane {
+        let [any, ..] = &self.lanes;
+        self.lanes.get(lane()).unwrap_or(any)
+    }
+
+    /// The counts of this thread, one for each span.
+    #[inline]
+    pub(super) fn counts(&self) -> &[Counts] {
+        &self.mine().counts
     }
 
     /// How long it took.
     pub(super) fn add_time(&self, place: usize) {
-        if let Some(count) = self.times.get(lane() * self.places + place) {
+        if let Some(count) = self.mine().times.get(place) {
             count.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// Tells the machine all of it, the oldest first.
-    pub(super) fn tell(&self, machine: &mut Machine, now: Nanos) {
-        for span in 0..self.spans {
+    pub(super) fn tell(&self, machine: &mut Machine, spans: usize, now: Nanos) {
+        for span in 0..spans {
             let mut told = [(0, 0); LANES * SLOTS];
-            let lanes = self.counts.iter().skip(span).step_by(self.spans);
+            let lanes = self.lanes.iter().filter_map(|lane| lane.counts.get(span));
             let slots = lanes.flat_map(|counts| &counts.slots);
             for (slot, told) in slots.zip(&mut told) {
                 // A load is cheaper than a swap, and most are empty.
@@ -100,10 +107,12 @@ impl Lanes {
                 }
             }
         }
-        for (at, count) in self.times.iter().enumerate() {
-            if count.load(Ordering::Relaxed) != 0 {
-                let calls = count.swap(0, Ordering::Relaxed);
-                machine.add_times(at % self.places, u64::from(calls), now);
+        for lane in &self.lanes {
+            for (place, count) in lane.times.iter().enumerate() {
+                if count.load(Ordering::Relaxed) != 0 {
+                    let calls = count.swap(0, Ordering::Relaxed);
+                    machine.add_times(place, u64::from(calls), now);
+                }
             }
         }
     }
