@@ -46,10 +46,22 @@ pub(crate) struct Slot<A> {
     adapter: Arc<A>,
 }
 
-/// What one call keeps of its home.
-pub(crate) enum Share<A> {
-    First(Arc<Slot<A>>),
-    Other(Breaker, Arc<A>),
+/// What one call keeps of its home: the adapter, and the state of the target of the first call,
+/// which is that of nearly all.
+pub(crate) struct Share<A>(Arc<Slot<A>>);
+
+impl<A> Share<A> {
+    #[inline]
+    pub(crate) fn adapter(&self) -> &A {
+        &self.0.adapter
+    }
+}
+
+impl<A> Reach for Share<A> {
+    #[inline]
+    fn breaker(&self) -> &Breaker {
+        &self.0.breaker
+    }
 }
 
 impl<A> Slot<A> {
@@ -57,25 +69,10 @@ impl<A> Slot<A> {
     pub(crate) fn breaker(&self) -> &Breaker {
         &self.breaker
     }
-}
 
-impl<A> Share<A> {
     #[inline]
-    pub(crate) fn adapter(&self) -> &A {
-        match self {
-            Self::First(slot) => &slot.adapter,
-            Self::Other(_, adapter) => adapter,
-        }
-    }
-}
-
-impl<A> Reach for Share<A> {
-    #[inline]
-    fn breaker(&self) -> &Breaker {
-        match self {
-            Self::First(slot) => &slot.breaker,
-            Self::Other(breaker, _) => breaker,
-        }
+    pub(crate) fn share(self: &Arc<Self>) -> Share<A> {
+        Share(Arc::clone(self))
     }
 }
 
@@ -149,17 +146,17 @@ impl<A, K> Home<A, K> {
         first.serves(name).then(|| first.slot())
     }
 
-    /// The state of any target.
-    pub(crate) fn share(&self, name: Option<&TargetName>) -> Share<A> {
+    /// What a call of any target keeps, and its state where that is another than that of the first.
+    pub(crate) fn share(&self, name: Option<&TargetName>) -> (Share<A>, Option<Breaker>) {
         let first = self.first.get_or_init(|| {
             let breaker = self.states.breaker(name);
             First::new(name.cloned(), breaker, &self.adapter)
         });
-        if first.serves(name) {
-            return Share::First(Arc::clone(first.slot()));
-        }
-        self.mixed.store(true, Ordering::Relaxed);
-        Share::Other(self.states.breaker(name), Arc::clone(&self.adapter))
+        let other = (!first.serves(name)).then(|| {
+            self.mixed.store(true, Ordering::Relaxed);
+            self.states.breaker(name)
+        });
+        (first.slot().share(), other)
     }
 
     /// The state that the next call will meet, where that is known.

@@ -35,7 +35,7 @@ pub struct Permit(Guard<Breaker>);
 
 impl Permit {
     pub(crate) fn new(breaker: Breaker, admitted: Admitted) -> Self {
-        Self(Guard::new(breaker, admitted, None))
+        Self(Guard::new(breaker, None, admitted, None))
     }
 
     /// The call succeeded.
@@ -91,6 +91,8 @@ pub(crate) struct Guard<B: Reach> {
 /// and a future is moved around with all that it holds.
 #[derive(Debug)]
 struct More {
+    /// Its breaker, where that is not the one within reach.
+    other: Option<Breaker>,
     probe: Option<NonZeroU64>,
     started: Option<Instant>,
     /// The call's ledger.
@@ -108,13 +110,20 @@ enum Phase {
 
 impl<B: Reach> Guard<B> {
     #[inline]
-    pub(crate) fn new(reach: B, admitted: Admitted, ledger: Option<Ledger>) -> Self {
+    pub(crate) fn new(
+        reach: B,
+        other: Option<Breaker>,
+        admitted: Admitted,
+        ledger: Option<Ledger>,
+    ) -> Self {
         let Admitted {
             ticket: Ticket { generation, probe },
             started,
         } = admitted;
         // Where there is a ledger there is a beginning.
-        let more = (probe.is_some() || started.is_some()).then_some(More {
+        let plain = other.is_none() && probe.is_none() && started.is_none();
+        let more = (!plain).then_some(More {
+            other,
             probe,
             started,
             ledger,
@@ -180,7 +189,7 @@ impl<B: Reach> Guard<B> {
     #[inline]
     fn succeed(&mut self) {
         self.phase = Phase::Settled;
-        if !self.reach.breaker().succeed(self.generation) {
+        if !self.breaker().succeed(self.generation) {
             self.settle(Heard::Success, None);
         }
     }
@@ -198,7 +207,7 @@ impl<B: Reach> Guard<B> {
     /// How long the call took to here, if a rule asks for slow calls.
     pub(crate) fn took(&self) -> Option<Duration> {
         let started = self.started()?;
-        let timed = self.reach.breaker().is_timed();
+        let timed = self.breaker().is_timed();
         timed.then(|| clock::ended().saturating_duration_since(started))
     }
 
@@ -226,14 +235,14 @@ impl<B: Reach> Guard<B> {
 
     pub(crate) fn hear(mut self, reading: &Reading, elapsed: Option<Duration>) {
         let (hint, vendor) = (reading.hint(), reading.is_vendor());
-        let heard = hear(reading.class(), hint, vendor, self.reach.breaker().config());
+        let heard = hear(reading.class(), hint, vendor, self.breaker().config());
         self.settle(heard, elapsed);
     }
 
     /// The call ended so. A reading that is only looked at, and not handed on, need not be in memory.
     #[inline(never)]
     fn conclude(&mut self, class: Class, hint: Option<Hint>, vendor: bool) {
-        let heard = hear(class, hint, vendor, self.reach.breaker().config());
+        let heard = hear(class, hint, vendor, self.breaker().config());
         self.settle(heard, None);
     }
 
@@ -247,7 +256,13 @@ impl<B: Reach> Guard<B> {
             },
             started: self.started(),
         };
-        self.reach.breaker().settle(admitted, heard, elapsed);
+        self.breaker().settle(admitted, heard, elapsed);
+    }
+
+    #[inline]
+    fn breaker(&self) -> &Breaker {
+        let other = self.more.as_ref().and_then(|more| more.other.as_ref());
+        other.unwrap_or(self.reach.breaker())
     }
 
     fn started(&self) -> Option<Instant> {
@@ -273,7 +288,7 @@ impl<B: Reach> Guard<B> {
         match abandoned {
             Some(Abandoned::HedgeLost) => Heard::Lost,
             Some(Abandoned::Deadline) => {
-                let most = self.reach.breaker().config().abandoned_after;
+                let most = self.breaker().config().abandoned_after;
                 match self.age(clock::now()) {
                     Some(age) if age > most => Heard::Failure { hint: 0 },
                     _ => Heard::Ignored,

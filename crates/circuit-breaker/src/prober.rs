@@ -265,7 +265,7 @@ impl<S, Req, Res, A> Probing<S, Req, Res, A> {
         }
         Some(match breaker.order() {
             Ok(Some(admitted)) => State::Readying {
-                guard: Some(Guard::new(breaker, admitted, None)),
+                guard: Some(Guard::new(breaker, None, admitted, None)),
                 limit: sleep(self.time_limit),
             },
             Ok(None) => State::Resting,

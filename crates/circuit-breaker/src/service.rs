@@ -103,8 +103,7 @@ impl<S, A, At, K> CircuitBreaker<S, A, At, K> {
             let inner = &mut self.inner;
             let ticket = generation.into();
             let call = slot.breaker().calling(ticket, || inner.call(request));
-            let share = Share::First(Arc::clone(slot));
-            return State::calling(call, Guard::plain(share, generation));
+            return State::calling(call, Guard::plain(slot.share(), generation));
         }
         match self.send_any(request, key.as_ref()) {
             Ok((call, permit)) => State::calling(call, permit),
@@ -130,14 +129,13 @@ impl<S, A, At, K> CircuitBreaker<S, A, At, K> {
             let breaker = slot.breaker();
             let inner = &mut self.inner;
             let call = breaker.calling(admitted.ticket, || inner.call(request));
-            let share = Share::First(Arc::clone(slot));
-            return Ok((call, Guard::new(share, admitted, ledger)));
+            return Ok((call, Guard::new(slot.share(), None, admitted, ledger)));
         }
-        let (share, admitted) = self.admit(target, ledger)?;
+        let (share, other, admitted) = self.admit(target, ledger)?;
         let ledger = ledger.cloned();
-        let breaker = share.breaker();
+        let breaker = other.as_ref().unwrap_or(share.breaker());
         let call = breaker.calling(admitted.ticket, || self.inner.call(request));
-        Ok((call, Guard::new(share, admitted, ledger)))
+        Ok((call, Guard::new(share, other, admitted, ledger)))
     }
 
     /// The right to a call of any kind.
@@ -146,13 +144,13 @@ impl<S, A, At, K> CircuitBreaker<S, A, At, K> {
         &mut self,
         target: Option<&TargetName>,
         ledger: Option<&Ledger>,
-    ) -> Result<(Share<A>, Admitted), BoxError>
+    ) -> Result<(Share<A>, Option<Breaker>, Admitted), BoxError>
     where
         S: Service<Req>,
         S::Error: Into<BoxError>,
     {
-        let share = self.home.share(target);
-        let breaker = share.breaker();
+        let (share, other) = self.home.share(target);
+        let breaker = other.as_ref().unwrap_or(share.breaker());
         if let Readiness::Refusing(denied) = mem::take(&mut self.readiness) {
             if self.home.is_first(breaker) {
                 return Err(breaker.refusal(denied, ledger.map(Ledger::now)).into());
@@ -167,7 +165,7 @@ impl<S, A, At, K> CircuitBreaker<S, A, At, K> {
             }
         }
         let admitted = breaker.acquire(ledger)?;
-        Ok((share, admitted))
+        Ok((share, other, admitted))
     }
 }
 
