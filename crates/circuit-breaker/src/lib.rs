@@ -224,3 +224,9 @@ pub use self::{
     service::CircuitBreaker,
     state::{Snapshot, State, TripReason},
 };
+
+/// The examples of the README compile.
+#[doc = include_str!("../README.md")]
+#[cfg(doctest)]
+#[derive(Debug)]
+pub struct Readme;

@@ -105,3 +105,9 @@ pub use crate::{
     service::FailoverService,
     target::Target,
 };
+
+/// The examples of the README compile.
+#[doc = include_str!("../README.md")]
+#[cfg(doctest)]
+#[derive(Debug)]
+pub struct Readme;

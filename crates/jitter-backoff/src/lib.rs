@@ -90,3 +90,9 @@ pub use self::{
     policy::JitterBackoff,
     schedule::{Constant, Exponential, Linear, Schedule},
 };
+
+/// The examples of the README compile.
+#[doc = include_str!("../README.md")]
+#[cfg(doctest)]
+#[derive(Debug)]
+pub struct Readme;

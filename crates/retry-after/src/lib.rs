@@ -88,3 +88,9 @@ pub use self::{
     layer::{Holding, NoHold, RetryAfterLayer},
     policy::RetryAfter,
 };
+
+/// The examples of the README compile.
+#[doc = include_str!("../README.md")]
+#[cfg(doctest)]
+#[derive(Debug)]
+pub struct Readme;

@@ -145,3 +145,9 @@ pub use self::{
     service::RetryBudget,
     weights::Weights,
 };
+
+/// The examples of the README compile.
+#[doc = include_str!("../README.md")]
+#[cfg(doctest)]
+#[derive(Debug)]
+pub struct Readme;
