@@ -10,6 +10,7 @@ use clap::Parser;
 async fn main() -> ExitCode {
     match cli::run(cli::Args::parse()).await {
         Ok(code) => code,
+        Err(error) if error.is::<cli::Closed>() => ExitCode::SUCCESS,
         Err(error) => {
             // With its sources on one line.
             eprintln!("opus-to-gemini: {error:#}");

@@ -38,6 +38,30 @@ fn chat_with_fakes_prints_the_answer_and_the_record() {
 }
 
 #[test]
+fn whoever_stops_reading_is_left_in_peace() {
+    for args in [
+        &["config"][..],
+        &["chat", "--fake", "Hello"],
+        &["chat", "--fake", "--json", "Hello"],
+        &["chat", "--fake", "--stream", "always", "Hello"],
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let out = Command::new(env!("CARGO_BIN_EXE_opus-to-gemini"))
+            .args(args)
+            .stdout(writer)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let out = out.wait_with_output().unwrap();
+        assert!(out.status.success(), "{args:?}");
+        let said = text(&out.stderr);
+        assert!(!said.contains("panicked"), "{args:?}: {said}");
+        assert!(!said.contains("stdout"), "{args:?}: {said}");
+    }
+}
+
+#[test]
 fn chat_streams_where_it_is_told_to_and_reads_its_prompt_from_stdin() {
     let out = run(
         &[],

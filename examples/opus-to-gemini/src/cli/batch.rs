@@ -15,7 +15,7 @@ use opus_to_gemini::{
     config::Profile,
 };
 
-use super::setup::Options;
+use super::{out, setup::Options};
 
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Args {
@@ -117,12 +117,13 @@ pub(super) async fn run_args(args: Args) -> anyhow::Result<ExitCode> {
 fn report(summary: Summary, args: &Args) -> ExitCode {
     let Summary { ok, fail, left, .. } = summary;
     if left > 0 {
-        println!("stopped: ok={ok} fail={fail} left={left}");
+        // What came of it is in the files, and in the exit code.
+        out::say(format_args!("stopped: ok={ok} fail={fail} left={left}\n")).ok();
         eprintln!("The same command with --resume goes on{}.", args.again());
         // As a shell says of a program that Ctrl-C ended.
         return ExitCode::from(130);
     }
-    println!("done: ok={ok} fail={fail}");
+    out::say(format_args!("done: ok={ok} fail={fail}\n")).ok();
     if fail > 0 {
         let out = args.out.display();
         eprintln!(

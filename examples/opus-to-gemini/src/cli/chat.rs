@@ -1,7 +1,7 @@
 //! `opus-to-gemini chat`
 
 use std::{
-    io::{self, IsTerminal, Read, Write},
+    io::{self, IsTerminal, Read},
     process::ExitCode,
 };
 
@@ -13,7 +13,10 @@ use opus_to_gemini::{
 use serde_json::json;
 use tower_spillway_core::Report;
 
-use super::setup::{Options, Ready};
+use super::{
+    out,
+    setup::{Options, Ready},
+};
 
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Args {
@@ -93,7 +96,7 @@ fn print(ready: &Ready, asked: Asked) -> anyhow::Result<ExitCode> {
     eprintln!("{}", serde_json::to_string(&record(ready, &asked))?);
     let answer = asked.answer;
     let answer = answer.map_err(|error| explain(ready, &asked.report, error))?;
-    println!("{}", answer.text);
+    out::say(format_args!("{}\n", answer.text))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -102,14 +105,13 @@ async fn print_stream(ready: &Ready, chat: &Chat) -> anyhow::Result<ExitCode> {
     let mut printed = Ok(());
     let asked = ask_streaming(&ready.pipeline, chat, |text| {
         if printed.is_ok() {
-            let mut out = io::stdout().lock();
-            printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+            printed = out::say(text);
         }
     });
     let asked = asked.await;
-    printed.context("stdout cannot be written")?;
+    printed?;
     if asked.report.first_content.is_some() {
-        println!();
+        out::say("\n")?;
     }
     eprintln!("{}", serde_json::to_string(&record(ready, &asked))?);
     let answer = asked.answer;
@@ -131,7 +133,7 @@ fn print_json(ready: &Ready, asked: Asked) -> anyhow::Result<ExitCode> {
     if let Some(all) = all.as_object_mut() {
         all.insert(name.into(), value);
     }
-    println!("{all}");
+    out::say(format_args!("{all}\n"))?;
     Ok(code)
 }
 

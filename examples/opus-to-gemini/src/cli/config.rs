@@ -4,7 +4,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use opus_to_gemini::config::{Config, Profile};
 
-use super::setup;
+use super::{out, setup};
 
 #[derive(Clone, Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -50,18 +50,18 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             eprintln!("warning: {warning}");
         }
         let (targets, chains) = (config.targets.len(), config.chains.len());
-        println!(
-            "{} is fine: profile {}, {targets} targets, {chains} {}.",
+        out::say(format_args!(
+            "{} is fine: profile {}, {targets} targets, {chains} {}.\n",
             file.display(),
             config.profile,
             if chains == 1 { "chain" } else { "chains" },
-        );
+        ))?;
         return Ok(ExitCode::SUCCESS);
     }
     let config = match &args.file {
         Some(file) => setup::read(file, args.profile.into())?,
         None => Config::of(args.profile.into()),
     };
-    print!("{config}");
+    out::say(config)?;
     Ok(ExitCode::SUCCESS)
 }

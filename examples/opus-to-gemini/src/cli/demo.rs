@@ -6,6 +6,8 @@ use anyhow::Context;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use opus_to_gemini::demo::{Played, Settings, play};
 
+use super::out;
+
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct Args {
     /// Plays so many times as fast as real [default: 15].
@@ -33,7 +35,7 @@ pub(super) async fn run(args: &Args) -> anyhow::Result<ExitCode> {
             .open(file);
         open.with_context(|| format!("{} cannot be written", file.display()))?;
     }
-    println!("{settings}\n");
+    out::say(format_args!("{settings}\n\n"))?;
 
     let bar = bar(&settings);
     let ticks = bar.clone();
@@ -44,10 +46,16 @@ pub(super) async fn run(args: &Args) -> anyhow::Result<ExitCode> {
     .await?;
     bar.finish_and_clear();
 
-    print!("{played}");
+    // Before the table, which somebody may not read to its end.
     if let Some(file) = &args.json {
         write(&played, file)?;
-        println!("\nEvery report and both vendors' logs: {}", file.display());
+    }
+    out::say(&played)?;
+    if let Some(file) = &args.json {
+        let file = file.display();
+        out::say(format_args!(
+            "\nEvery report and both vendors' logs: {file}\n"
+        ))?;
     }
     Ok(ExitCode::SUCCESS)
 }

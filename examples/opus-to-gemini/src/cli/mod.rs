@@ -5,6 +5,7 @@ mod chat;
 mod config;
 mod demo;
 mod fakes;
+mod out;
 mod serve;
 mod serve_log;
 mod setup;
@@ -15,6 +16,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use tracing::Level;
+
+pub(crate) use self::out::Closed;
 
 /// Chat calls to Claude Opus that go on to Gemini when they must.
 #[derive(Debug, Parser)]

@@ -11,7 +11,7 @@ use opus_to_gemini::{
 use tokio::net::TcpListener;
 
 use super::{
-    fakes, serve_log,
+    fakes, out, serve_log,
     setup::{self, Keys},
     signals::{self, Signal},
 };
@@ -60,7 +60,11 @@ pub(super) async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     let listener = TcpListener::bind(listen).await;
     let listener = listener.with_context(|| format!("{listen} cannot be listened on"))?;
     let address = listener.local_addr()?;
-    println!("Listening on http://{address}: an SDK's base URL is http://{address}/v1");
+    // It serves whether that is read or not.
+    out::say(format_args!(
+        "Listening on http://{address}: an SDK's base URL is http://{address}/v1\n"
+    ))
+    .ok();
 
     let stops = signals::stops()?;
     let hang_up = Signal::hang_up()?;
