@@ -291,8 +291,13 @@ pub(crate) struct Admitted {
     pub(crate) started: Option<Instant>,
 }
 
+#[inline]
 fn signed(time: Duration) -> Nanos {
-    i64::try_from(nanos(time)).unwrap_or(i64::MAX)
+    let seconds = Nanos::try_from(time.as_secs()).ok();
+    seconds
+        .and_then(|seconds| seconds.checked_mul(1_000_000_000))
+        .and_then(|whole| whole.checked_add(Nanos::from(time.subsec_nanos())))
+        .unwrap_or(Nanos::MAX)
 }
 
 /// The time to an end; zero once it is over.

@@ -22,7 +22,7 @@ use tower_spillway_core::Chance;
 use self::{
     lanes::Lanes,
     outbox::Outbox,
-    word::{CHANGING, Word, closed, decode, encode},
+    word::{CHANGING, Word, closed, closed_in, decode, encode},
 };
 use crate::{
     machine::{Denied, Heard, Machine, Nanos, Order, Rules, Ticket, Transition, View, age, place},
@@ -146,7 +146,7 @@ impl Cell {
     pub(crate) fn succeed(&self, generation: u64, now: impl FnOnce() -> Nanos) -> bool {
         let seen = self.word.load(Ordering::Acquire);
         // What was admitted in a closed period is no probe.
-        closed(seen) == Some(generation) && self.count_apart(seen, generation, now)
+        seen == closed_in(generation) && self.count_apart(seen, generation, now)
     }
 
     /// Hears how a call ended that took `elapsed` nanoseconds.
@@ -186,16 +186,13 @@ impl Cell {
     #[inline]
     fn count_apart(&self, seen: u64, generation: u64, now: impl FnOnce() -> Nanos) -> bool {
         self.end_run(generation);
+        let now = if self.lanes.are_timed() { now() } else { 0 };
         let since = self.since.load(Ordering::Acquire);
         let base = self.base.load(Ordering::Acquire);
         if !self.is_still(seen) {
             return false;
         }
-        let age = if self.lanes.are_timed() {
-            age(since, now())
-        } else {
-            0
-        };
+        let age = age(since, now);
         for counts in self.lanes.counts() {
             counts.add(base.saturating_add(counts.epochs(age)));
         }

@@ -61,6 +61,7 @@ impl<F, A> State<F, A> {
     }
 
     /// What came of it, and `settle`d where it was sent. Once it was ready it is pending.
+    #[inline]
     fn poll<Res, E, Out>(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -113,6 +114,7 @@ where
 {
     type Output = Result<Res, BoxError>;
 
+    #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         self.project().state.poll(cx, |out, permit| {
             if let Some(permit) = permit {
@@ -150,6 +152,7 @@ where
 {
     type Output = Result<Response<OutcomeBody<B, A>>, BoxError>;
 
+    #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         self.project().state.poll(cx, |out, permit| match out {
             Ok(response) => Ok(OutcomeBody::wrap(response, permit.take())),

@@ -96,16 +96,20 @@ impl<S, A, At, K> CircuitBreaker<S, A, At, K> {
         A: MayCarry<Req>,
         K: KeyOf<Req>,
     {
-        let key = self.home.key().key(&request);
-        // The plainest call apart from all others, so that it stays in registers.
-        let found = plain(&self.home, self.readiness, key.as_ref(), &mut request);
-        if let Some((slot, generation)) = found {
-            let inner = &mut self.inner;
-            let ticket = generation.into();
-            let call = slot.breaker().calling(ticket, || inner.call(request));
-            return State::calling(call, Guard::plain(slot.share(), generation));
-        }
-        match self.send_any(request, key.as_ref()) {
+        let sent = match self.home.key().key(&request) {
+            Some(key) => self.send_any(request, Some(&key)),
+            None => {
+                // The plainest call apart from all others, so that it stays in registers.
+                let found = plain(&self.home, self.readiness, &mut request);
+                if let Some((slot, generation)) = found {
+                    let (breaker, inner) = (slot.breaker(), &mut self.inner);
+                    let call = breaker.calling(generation.into(), || inner.call(request));
+                    return State::calling(call, Guard::plain(slot.share(), generation));
+                }
+                self.send_any(request, None)
+            }
+        };
+        match sent {
             Ok((call, permit)) => State::calling(call, permit),
             Err(error) => State::not_sent(error),
         }
@@ -174,13 +178,12 @@ impl<S, A, At, K> CircuitBreaker<S, A, At, K> {
 fn plain<'h, A: MayCarry<Req>, K, Req>(
     home: &'h Home<A, K>,
     readiness: Readiness,
-    key: Option<&TargetName>,
     request: &mut Req,
 ) -> Option<(&'h Arc<Slot<A>>, u64)> {
     if matches!(readiness, Readiness::Refusing(_)) || ledger_of(home.adapter(), request).is_some() {
         return None;
     }
-    let slot = home.near(key)?;
+    let slot = home.near(None)?;
     Some((slot, slot.breaker().plain()?))
 }
 

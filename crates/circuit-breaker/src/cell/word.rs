@@ -58,6 +58,12 @@ pub(super) fn encode(generation: u64, figures: &Figures) -> u64 {
     (generation << TAG_BITS) | tag
 }
 
+/// Plainly closed.
+#[inline]
+pub(super) fn closed_in(generation: u64) -> u64 {
+    (generation << TAG_BITS) | CLOSED
+}
+
 /// The generation, if it is plainly closed.
 #[inline]
 pub(super) fn closed(word: u64) -> Option<u64> {
