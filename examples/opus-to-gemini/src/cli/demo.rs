@@ -46,11 +46,12 @@ pub(super) async fn run(args: &Args) -> anyhow::Result<ExitCode> {
     .await?;
     bar.finish_and_clear();
 
-    // Before the table, which somebody may not read to its end.
+    // Whether the table is read or not, the file is written; and the other way round.
+    let shown = out::say(&played);
     if let Some(file) = &args.json {
         write(&played, file)?;
     }
-    out::say(&played)?;
+    shown?;
     if let Some(file) = &args.json {
         let file = file.display();
         out::say(format_args!(
