@@ -53,6 +53,7 @@ mod pace;
 mod page;
 mod queue;
 mod read_body;
+mod rewoken;
 mod router;
 mod server;
 mod setup;

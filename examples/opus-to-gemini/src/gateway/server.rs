@@ -22,6 +22,7 @@ use super::{
     gateway::Current,
     metrics,
     pace::{Pace, Paced},
+    rewoken::Rewoken,
 };
 
 /// Connections beyond those of calls: health checks, scrapers, idle ones.
@@ -147,7 +148,7 @@ impl Server {
             .header_read_timeout(self.head_within)
             .max_buf_size(LARGEST_HEAD)
             .serve_connection(TokioIo::new(Box::pin(stream)), service);
-        self.graceful.watch(connection)
+        Rewoken::new(self.graceful.watch(connection))
     }
 }
 
