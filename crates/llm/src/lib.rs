@@ -56,7 +56,7 @@ pub mod verdict;
 
 pub use crate::{
     cost::{Cost, Price, PriceTable, Usage},
-    profile::{NotInMemory, TargetProfile},
+    profile::{Fields, NotInMemory, TargetProfile},
     rules::{Answer, Remedy, Rule, Rules, Ruling, Subclass, UnknownVendor, Vendor},
     said::Said,
     stream::{

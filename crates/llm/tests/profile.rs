@@ -7,7 +7,7 @@ use http::Request;
 use http_body_util::{BodyExt, Full};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tower_spillway_llm::{NotInMemory, TargetProfile};
+use tower_spillway_llm::{Fields, NotInMemory, TargetProfile};
 
 fn opus() -> TargetProfile {
     TargetProfile::anthropic_compat("claude-opus-5")
@@ -17,10 +17,56 @@ fn gemini() -> TargetProfile {
     TargetProfile::gemini_compat("gemini-2.5-pro")
 }
 
-fn fit(profile: &TargetProfile, chat: Value) -> Value {
-    let mut chat = chat;
-    profile.rewrite(&mut chat);
-    chat
+fn fit(profile: &TargetProfile, chat: &Value) -> Value {
+    let bytes = profile.rewrite_bytes(&chat.to_string().into());
+    serde_json::from_slice(&bytes).unwrap()
+}
+
+#[test]
+fn what_is_not_rewritten_goes_on_as_it_was_written() {
+    let turns = [
+        r#"{"role":"user","content":[{"type":"text","text":"caf\u00e9", "n": 1.50}]}"#,
+        r#"{"role":"assistant","content":"plain \u2713","x":1e2}"#,
+        r#"{"role":"user","content":"then?"}"#,
+    ];
+    let messages = format!("[{} , {},{}]", turns[0], turns[1], turns[2]);
+    let chat = format!(
+        r#"{{"messages": {messages}, "seed":12345678901234567890123, "t\u006fp_p":0.90,"n":1.0}}"#
+    );
+    let fitted = gemini().rewrite_bytes(&Bytes::from(chat.clone()));
+    let wanted =
+        format!(r#"{{"messages":{messages},"top_p":0.90,"n":1.0,"model":"gemini-2.5-pro"}}"#);
+    assert_eq!(fitted, wanted);
+    // Only Gemini must not get a seed.
+    let wanted = format!(
+        r#"{{"messages":{messages},"seed":12345678901234567890123,"n":1.0,"model":"claude-opus-5"}}"#
+    );
+    assert_eq!(opus().rewrite_bytes(&Bytes::from(chat)), wanted);
+}
+
+#[test]
+fn messages_that_must_be_read_and_cannot_be_are_told_of() {
+    let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
+    let asks = |role: &str, content: &str| {
+        format!(r#"{{"messages":[{{"role":"{role}","content":{content}}},{{"role":"user"}}]}}"#)
+    };
+    let rewrites = |chat: &str| opus().rewrite(&mut Fields::read(chat.as_bytes()).unwrap());
+    assert!(rewrites(&asks("user", &deep)).is_ok());
+    assert!(rewrites(&asks("assistant", "\"x\"")).is_ok());
+    assert!(rewrites(&asks("assistant", &deep)).is_err());
+    let bytes = Bytes::from(asks("assistant", &deep));
+    assert_eq!(opus().rewrite_bytes(&bytes), bytes);
+}
+
+#[test]
+fn escapes_hide_no_role_and_no_thoughts() {
+    let chat = br#"{"messages":[
+        {"r\u006fle":"assist\u0061nt","content":"a","reas\u006fning":"r"},{"role":"user","content":"b"}]}"#;
+    let fitted = opus().rewrite_bytes(&Bytes::from_static(chat));
+    assert!(
+        !fitted.windows(4).any(|part| part == b"\"r\"}"),
+        "{fitted:?}"
+    );
 }
 
 /// Every field of OpenAI's chat requests.
@@ -43,7 +89,7 @@ fn everything() -> Value {
 
 #[test]
 fn every_documented_field_at_gemini() {
-    let chat = fit(&gemini(), everything());
+    let chat = fit(&gemini(), &everything());
     let names: Vec<&str> = chat
         .as_object()
         .unwrap()
@@ -76,13 +122,13 @@ fn every_documented_field_at_gemini() {
 
 #[test]
 fn every_documented_field_at_anthropic() {
-    let chat = fit(&opus(), everything());
+    let chat = fit(&opus(), &everything());
     for gone in ["temperature", "top_p", "max_tokens"] {
         assert!(chat.get(gone).is_none(), "{gone}");
     }
     assert_eq!((&chat["n"], &chat["seed"]), (&json!(1), &json!(1)));
     let older = TargetProfile::anthropic_compat("claude-opus-4-6").sampling(true);
-    let chat = fit(&older, everything());
+    let chat = fit(&older, &everything());
     assert_eq!(
         (&chat["temperature"], &chat["top_p"]),
         (&json!(1.0), &json!(0.9))
@@ -94,13 +140,13 @@ fn limits_of_the_answer() {
     let profile = TargetProfile::new()
         .default_max_tokens(500)
         .cap_max_tokens(100);
-    assert_eq!(fit(&profile, json!({})), json!({"max_tokens": 100}));
+    assert_eq!(fit(&profile, &json!({})), json!({"max_tokens": 100}));
     assert_eq!(
-        fit(&profile, json!({"max_tokens": 70})),
+        fit(&profile, &json!({"max_tokens": 70})),
         json!({"max_tokens": 70})
     );
     let asked = json!({"max_completion_tokens": 4000, "max_tokens": null});
-    assert_eq!(fit(&profile, asked)["max_completion_tokens"], 100);
+    assert_eq!(fit(&profile, &asked)["max_completion_tokens"], 100);
 }
 
 #[test]
@@ -111,11 +157,11 @@ fn fields_renamed_and_clamped() {
         .unwrap();
     let chat = json!({"max_tokens": 5, "temperature": 2});
     assert_eq!(
-        fit(&profile, chat),
+        fit(&profile, &chat),
         json!({"max_completion_tokens": 5, "temperature": 0.5})
     );
     let both = json!({"max_tokens": 5, "max_completion_tokens": 6});
-    assert_eq!(fit(&profile, both), json!({"max_completion_tokens": 6}));
+    assert_eq!(fit(&profile, &both), json!({"max_completion_tokens": 6}));
     let error = TargetProfile::new().clamp("n", 0.0..=f64::NAN).unwrap_err();
     assert_eq!(error.what(), "clamp");
 }
@@ -124,13 +170,10 @@ fn fields_renamed_and_clamped() {
 fn a_begun_answer_where_it_is_not_taken() {
     let chat = json!({"messages": [{"role": "user", "content": "u"}, {"role": "assistant", "content": "{"}]});
     assert_eq!(
-        fit(&gemini(), chat.clone())["messages"]
-            .as_array()
-            .unwrap()
-            .len(),
+        fit(&gemini(), &chat)["messages"].as_array().unwrap().len(),
         2
     );
-    let messages = &fit(&opus(), chat)["messages"];
+    let messages = &fit(&opus(), &chat)["messages"];
     assert_eq!(
         messages[2],
         json!({"role": "user", "content": "Please continue."})
@@ -147,14 +190,14 @@ fn calls_of_another_vendor_become_text() {
         {"role": "tool", "tool_call_id": "toolu_1", "content": "rain"},
     ]});
     assert_eq!(
-        fit(&gemini(), chat.clone())["messages"],
+        fit(&gemini(), &chat)["messages"],
         json!([
             {"role": "user", "content": "weather?"},
             {"role": "assistant", "content": "[Called weather with {\"in\":\"Bern\"}]"},
             {"role": "user", "content": "[Result of the call: rain]"},
         ])
     );
-    assert_eq!(fit(&opus(), chat.clone())["messages"], chat["messages"]);
+    assert_eq!(fit(&opus(), &chat)["messages"], chat["messages"]);
 }
 
 #[test]
@@ -168,8 +211,8 @@ fn calls_of_its_own_stay() {
         {"role": "tool", "tool_call_id": "a", "content": "1"},
         {"role": "tool", "tool_call_id": "b", "content": "2"},
     ]});
-    assert_eq!(fit(&gemini(), chat.clone())["messages"], chat["messages"]);
-    let there = fit(&opus(), chat);
+    assert_eq!(fit(&gemini(), &chat)["messages"], chat["messages"]);
+    let there = fit(&opus(), &chat);
     assert!(
         there["messages"][0]["tool_calls"][0]
             .get("extra_content")
@@ -190,7 +233,7 @@ fn blocks_of_tools_become_text() {
         ]},
     ]});
     assert_eq!(
-        fit(&gemini(), chat)["messages"],
+        fit(&gemini(), &chat)["messages"],
         json!([
             {"role": "assistant", "content": [
                 {"type": "text", "text": "let me see"},
@@ -216,7 +259,7 @@ fn thoughts_of_another_vendor_are_dropped() {
     ]});
     for profile in [opus(), gemini()] {
         assert_eq!(
-            fit(&profile, chat.clone())["messages"],
+            fit(&profile, &chat)["messages"],
             json!([
                 {"role": "assistant", "content": [{"type": "text", "text": "yes"}]},
                 {"role": "user", "content": [{"type": "text", "text": "why?"}]},
@@ -345,11 +388,11 @@ fn json_value() -> impl Strategy<Value = Value> {
 proptest! {
     /// Whatever it is given, it ends, and doing it twice changes nothing more.
     #[test]
-    fn any_value_is_rewritten_once(mut chat in json_value()) {
+    fn any_value_is_rewritten_once(chat in json_value()) {
+        let mut chat = Bytes::from(chat.to_string());
         for profile in [opus(), gemini().cap_max_tokens(7)] {
-            profile.rewrite(&mut chat);
-            let once = chat.clone();
-            profile.rewrite(&mut chat);
+            let once = profile.rewrite_bytes(&chat);
+            chat = profile.rewrite_bytes(&once);
             prop_assert_eq!(&chat, &once);
         }
     }

@@ -2,6 +2,8 @@ use std::{fmt, iter::Sum, ops::Add};
 
 use serde_json::Value;
 
+use crate::Fields;
+
 /// Tokens of one answer, or of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
@@ -16,16 +18,24 @@ pub struct Usage {
 impl Usage {
     /// From the bytes of an OpenAI-shaped answer; `None` if it tells none.
     pub fn of_answer(body: &[u8]) -> Option<Self> {
-        let answer: Value = serde_json::from_slice(body).ok()?;
-        Self::of_value(&answer)
+        Self::of_fields(&Fields::read(body).ok()?)
+    }
+
+    /// From an OpenAI-shaped answer whose top was read.
+    pub fn of_fields(answer: &Fields<'_>) -> Option<Self> {
+        Self::of_counts(&serde_json::from_str(answer.get("usage")?).ok()?)
     }
 
     /// From an OpenAI-shaped answer, or from a chunk of a stream that has a `usage`.
     ///
+    ///
     /// Gemini counts thoughts in `total_tokens` alone; they are part of the answer here, since they
     /// are billed as such.
     pub fn of_value(answer: &Value) -> Option<Self> {
-        let usage = answer.get("usage")?.as_object()?;
+        Self::of_counts(answer.get("usage")?)
+    }
+
+    fn of_counts(usage: &Value) -> Option<Self> {
         let count = |name| usage.get(name).and_then(Value::as_u64);
         let input = count("prompt_tokens")?;
         let told = count("completion_tokens").unwrap_or(0);

@@ -1,35 +1,208 @@
-//! Fields at the top of a request.
+//! The fields at the top of a request.
 
-use std::ops::RangeInclusive;
+use std::{
+    borrow::{Borrow, Cow},
+    fmt,
+    ops::RangeInclusive,
+};
 
-use serde_json::{Map, Number, Value};
+use bytes::Bytes;
+use indexmap::IndexMap;
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor},
+};
+use serde_json::{
+    Number, Value,
+    value::{RawValue, to_raw_value},
+};
 
-/// Gives a field another name, in its place at the end; the other wins where both are there.
-pub(super) fn rename(fields: &mut Map<String, Value>, from: &str, to: &str) {
-    if let Some(value) = fields.shift_remove(from) {
-        fields.entry(to).or_insert(value);
+/// The fields at the top of a request: names in their order, values as they were written.
+///
+/// Only what is asked for is read, and what is not set goes on byte by byte: numbers too large for
+/// this program, digits and spaces of all kinds.
+///
+/// # Example
+///
+/// ```
+/// use tower_spillway_llm::Fields;
+///
+/// let mut chat = Fields::read(br#"{"model": "a", "seed": 123456789012345678901, "x": [1.0 ]}"#)?;
+/// assert_eq!(chat.get("model"), Some(r#""a""#));
+/// chat.remove("x");
+/// chat.set("model", "b");
+/// assert_eq!(chat.to_bytes(), r#"{"model":"b","seed":123456789012345678901}"#);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Fields<'c>(IndexMap<Name<'c>, Cow<'c, RawValue>>);
+
+impl<'c> Fields<'c> {
+    /// Reads an object. Of two fields of one name the later counts.
+    ///
+    /// # Errors
+    ///
+    /// These are no bytes of a JSON object.
+    pub fn read(object: &'c [u8]) -> Result<Self, serde_json::Error> {
+        serde_json::from_slice(object)
+    }
+
+    /// A value, as it is written.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(|value| value.get())
+    }
+
+    /// Whether a field is a list with something in it.
+    pub fn has_some(&self, name: &str) -> bool {
+        let inside = self.get(name).and_then(|value| value.strip_prefix('['));
+        inside.is_some_and(|inside| !inside.trim_start().starts_with(']'))
+    }
+
+    /// Sets a field, in its place or at the end.
+    pub fn set(&mut self, name: &'static str, value: impl Into<Value>) {
+        // A value always can be written.
+        if let Ok(value) = to_raw_value(&value.into()) {
+            self.put(Cow::Borrowed(name), value);
+        }
+    }
+
+    /// Takes a field out; the others keep their order.
+    pub fn remove(&mut self, name: &str) {
+        self.0.shift_remove(name);
+    }
+
+    /// The object, on one line where its values are.
+    pub fn to_bytes(&self) -> Bytes {
+        let mut text = Vec::with_capacity(self.len());
+        for (name, value) in &self.0 {
+            text.push(if text.is_empty() { b'{' } else { b',' });
+            match &name.0 {
+                // Names that need no escapes are the rule.
+                name if is_plain(name) => {
+                    text.push(b'"');
+                    text.extend_from_slice(name.as_bytes());
+                    text.push(b'"');
+                }
+                name => text.extend_from_slice(Value::from(&**name).to_string().as_bytes()),
+            }
+            text.push(b':');
+            text.extend_from_slice(value.get().as_bytes());
+        }
+        if text.is_empty() {
+            text.push(b'{');
+        }
+        text.push(b'}');
+        text.into()
+    }
+
+    /// Of the bytes, about.
+    fn len(&self) -> usize {
+        let fields = self.0.iter();
+        fields.fold(2, |sum, (name, value)| {
+            sum + name.0.len() + value.get().len() + 4
+        })
+    }
+
+    fn put(&mut self, name: Cow<'c, str>, value: Box<RawValue>) {
+        self.0.insert(Name(name), Cow::Owned(value));
+    }
+
+    pub(super) fn is_set(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|value| value != "null")
+    }
+
+    pub(super) fn retain(&mut self, keep: impl Fn(&str) -> bool) {
+        self.0.retain(|name, _| keep(&name.0));
+    }
+
+    /// Gives a field another name, at the end; the other wins where both are there.
+    pub(super) fn rename(&mut self, from: &str, to: &str) {
+        if let Some(value) = self.0.shift_remove(from) {
+            let to = Name(Cow::Owned(to.to_owned()));
+            self.0.entry(to).or_insert(value);
+        }
+    }
+
+    /// Brings a number into a range. A whole number stays one.
+    pub(super) fn clamp(&mut self, name: &str, range: &RangeInclusive<f64>) {
+        let Some(value) = self.0.get_mut(name) else {
+            return;
+        };
+        let Ok(read) = serde_json::from_str::<Number>(value.get()) else {
+            return;
+        };
+        if let Some(Ok(number)) = clamped(&read, range).map(|number| to_raw_value(&number)) {
+            *value = Cow::Owned(number);
+        }
+    }
+
+    /// Replaces a value by what is made of it, if anything is.
+    pub(super) fn replace<E>(
+        &mut self,
+        name: &str,
+        make: impl FnOnce(&RawValue) -> Result<Option<Box<RawValue>>, E>,
+    ) -> Result<(), E> {
+        if let Some(value) = self.0.get_mut(name) {
+            if let Some(made) = make(value)? {
+                *value = Cow::Owned(made);
+            }
+        }
+        Ok(())
     }
 }
 
-/// Brings a number into a range. A whole number stays one.
-pub(super) fn clamp(value: &mut Value, range: &RangeInclusive<f64>) {
-    let Some(number) = value.as_f64() else {
-        return;
-    };
-    if range.contains(&number) {
-        return;
-    }
-    let bound = match number < *range.start() {
+/// The nearest number in a range; `None` for one that is in it.
+fn clamped(number: &Number, range: &RangeInclusive<f64>) -> Option<Number> {
+    let asked = number.as_f64().filter(|asked| !range.contains(asked))?;
+    let bound = match asked < *range.start() {
         true => *range.start(),
         false => *range.end(),
     };
     #[expect(clippy::cast_possible_truncation, reason = "it is whole and small")]
     let whole = (bound.fract() == 0.0 && bound.abs() < 1e15).then_some(bound as i64);
-    let number = match whole {
-        Some(whole) if !value.is_f64() => Some(Number::from(whole)),
+    match whole {
+        Some(whole) if !number.is_f64() => Some(Number::from(whole)),
         _ => Number::from_f64(bound),
-    };
-    if let Some(number) = number {
-        *value = Value::Number(number);
+    }
+}
+
+/// Whether a name is written as it is.
+fn is_plain(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    name.bytes().all(plain)
+}
+
+impl<'de: 'c, 'c> Deserialize<'de> for Fields<'c> {
+    fn deserialize<D: Deserializer<'de>>(object: D) -> Result<Self, D::Error> {
+        struct Object;
+
+        impl<'de> Visitor<'de> for Object {
+            type Value = Fields<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Fields<'de>, A::Error> {
+                let mut fields = IndexMap::new();
+                while let Some((name, value)) = object.next_entry::<_, &RawValue>()? {
+                    fields.insert(name, Cow::Borrowed(value));
+                }
+                Ok(Fields(fields))
+            }
+        }
+
+        object.deserialize_map(Object)
+    }
+}
+
+/// A name, or another text; copied only if there are escapes in it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Name<'c>(#[serde(borrow)] pub(super) Cow<'c, str>);
+
+impl Borrow<str> for Name<'_> {
+    fn borrow(&self) -> &str {
+        &self.0
     }
 }

@@ -1,8 +1,14 @@
 //! What another vendor left in a conversation.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, fmt};
 
-use serde_json::{Map, Value, json};
+use serde::{
+    Deserialize, Deserializer,
+    de::{IgnoredAny, MapAccess, Visitor},
+};
+use serde_json::{Map, Value, json, value::RawValue};
+
+use super::fields::Name;
 
 type Message = Map<String, Value>;
 
@@ -15,6 +21,60 @@ const THOUGHTS: [&str; 6] = [
     "thinking_blocks",
     "signature",
 ];
+
+/// What else of an assistant's message another vendor may have written.
+const OTHERS: [&str; 3] = ["extra_content", "function_call", "tool_calls"];
+
+/// Whether there may be something to rewrite. Most conversations are read no further: nobody else
+/// has spoken but the caller, or in plain text only.
+pub(super) fn may_hold_others(messages: &RawValue, prefill: bool) -> bool {
+    let Ok(turns) = serde_json::from_str::<Vec<Turn>>(messages.get()) else {
+        return messages.get().starts_with('[');
+    };
+    let last = turns.last().is_some_and(|turn| turn.assistants);
+    (last && !prefill) || turns.iter().any(|turn| turn.assistants && !turn.plain)
+}
+
+/// A message, as far as it tells whether it must be read.
+struct Turn {
+    assistants: bool,
+    plain: bool,
+}
+
+impl<'de> Deserialize<'de> for Turn {
+    fn deserialize<D: Deserializer<'de>>(message: D) -> Result<Self, D::Error> {
+        message.deserialize_map(ReadTurn)
+    }
+}
+
+struct ReadTurn;
+
+impl<'de> Visitor<'de> for ReadTurn {
+    type Value = Turn;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a message")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut message: A) -> Result<Turn, A::Error> {
+        let mut turn = Turn {
+            assistants: false,
+            plain: true,
+        };
+        while let Some(Name(name)) = message.next_key()? {
+            if name == "role" {
+                turn.assistants = message.next_value::<Name<'_>>()?.0 == "assistant";
+            } else if name == "content" {
+                let content: &RawValue = message.next_value()?;
+                turn.plain &= !content.get().starts_with('[');
+            } else {
+                turn.plain &= !THOUGHTS.iter().chain(&OTHERS).any(|other| *other == name);
+                message.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(turn)
+    }
+}
 
 fn role(message: &Message) -> &str {
     message.get("role").and_then(Value::as_str).unwrap_or("")

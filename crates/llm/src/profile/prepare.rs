@@ -10,10 +10,9 @@ use std::{
 use bytes::{Buf, Bytes};
 use http::{HeaderName, HeaderValue, Request, header};
 use http_body::Body;
-use serde_json::Value;
 use tower_spillway_core::BoxError;
 
-use super::TargetProfile;
+use super::{Fields, TargetProfile};
 
 /// What no longer holds of a body that was rewritten.
 const OF_THE_OLD_BODY: [HeaderName; 6] = [
@@ -40,16 +39,14 @@ impl fmt::Display for NotInMemory {
 impl Error for NotInMemory {}
 
 impl TargetProfile {
-    /// Rewrites the bytes of a chat request. What is no JSON object comes back as it is: that is
-    /// the vendor's to refuse.
+    /// Rewrites the bytes of a chat request. What is no JSON object, or cannot be read, comes back
+    /// as it is: that is the vendor's to refuse.
     pub fn rewrite_bytes(&self, chat: &Bytes) -> Bytes {
-        match serde_json::from_slice::<Value>(chat) {
-            Ok(mut value) if value.is_object() => {
-                self.rewrite(&mut value);
-                value.to_string().into()
-            }
-            _ => chat.clone(),
-        }
+        let rewritten = Fields::read(chat).and_then(|mut fields| {
+            self.rewrite(&mut fields)?;
+            Ok(fields.to_bytes())
+        });
+        rewritten.unwrap_or_else(|_| chat.clone())
     }
 
     /// Rewrites a request: its body, its `content-length`, and without the header fields that

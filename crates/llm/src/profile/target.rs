@@ -1,9 +1,12 @@
 use std::{borrow::Cow, ops::RangeInclusive};
 
-use serde_json::{Number, Value};
+use serde_json::{
+    Value,
+    value::{RawValue, to_raw_value},
+};
 use tower_spillway_core::InvalidConfig;
 
-use super::{fields, history};
+use super::{Fields, history};
 
 type Text = Cow<'static, str>;
 
@@ -262,71 +265,73 @@ impl TargetProfile {
         matches!((self.context, other.context), (Some(here), Some(there)) if here > there)
     }
 
-    /// Rewrites a chat request in place. What is no object is left alone.
-    pub fn rewrite(&self, chat: &mut Value) {
-        let Some(chat) = chat.as_object_mut() else {
-            return;
-        };
+    /// Rewrites a chat request in place.
+    ///
+    /// # Errors
+    ///
+    /// There is something to rewrite in its messages, and they are nested too deeply to be read.
+    pub fn rewrite(&self, chat: &mut Fields<'_>) -> Result<(), serde_json::Error> {
         for (from, to) in &self.renamed {
-            fields::rename(chat, from, to);
+            chat.rename(from, to);
         }
-        chat.retain(|name, _| {
-            let known = self
-                .known
-                .as_ref()
-                .is_none_or(|k| k.iter().any(|k| k == name));
+        chat.retain(|name| {
+            let known = self.known.as_ref();
+            let known = known.is_none_or(|known| known.iter().any(|k| k == name));
             known && !self.dropped.iter().any(|dropped| dropped == name)
         });
         if let Some(model) = &self.model {
-            chat.insert("model".into(), Value::String(model.clone().into_owned()));
+            chat.set("model", &**model);
         }
         for (field, range) in &self.clamped {
-            if let Some(value) = chat.get_mut(&**field) {
-                fields::clamp(value, range);
-            }
+            chat.clamp(field, range);
         }
         self.limit_answer(chat);
-        let Some(messages) = chat.get_mut("messages").and_then(Value::as_array_mut) else {
-            return;
-        };
-        // Before thoughts go, since they hold the signatures of a target's own calls.
-        if self.tools_as_text {
-            history::foreign_tools_as_text(messages);
+        if self.tools_as_text || self.drop_thinking || !self.prefill {
+            chat.replace("messages", |messages| self.messages(messages))?;
         }
-        if self.drop_thinking {
-            history::drop_thinking(messages, self.keep_google);
-        }
-        if !self.prefill {
-            history::end_with_user(messages);
-        }
+        Ok(())
     }
 
-    fn limit_answer(&self, chat: &mut serde_json::Map<String, Value>) {
+    /// The messages made to fit; `None` if they do.
+    fn messages(&self, messages: &RawValue) -> Result<Option<Box<RawValue>>, serde_json::Error> {
+        if !history::may_hold_others(messages, self.prefill) {
+            return Ok(None);
+        }
+        let mut messages: Vec<Value> = serde_json::from_str(messages.get())?;
+        // Before thoughts go, since they hold the signatures of a target's own calls.
+        if self.tools_as_text {
+            history::foreign_tools_as_text(&mut messages);
+        }
+        if self.drop_thinking {
+            history::drop_thinking(&mut messages, self.keep_google);
+        }
+        if !self.prefill {
+            history::end_with_user(&mut messages);
+        }
+        to_raw_value(&messages).map(Some)
+    }
+
+    fn limit_answer(&self, chat: &mut Fields<'_>) {
         const NAMES: [&str; 2] = ["max_completion_tokens", "max_tokens"];
         // Of the two names for one limit, the newer.
-        if NAMES.iter().all(|name| is_set(chat, name)) {
-            chat.shift_remove("max_tokens");
+        if NAMES.iter().all(|name| chat.is_set(name)) {
+            chat.remove("max_tokens");
         }
-        let set = NAMES.iter().find(|name| is_set(chat, name));
+        let set = NAMES.into_iter().find(|name| chat.is_set(name));
         match (set, self.most_tokens) {
             (Some(name), Some(most)) => {
-                if let Some(value) = chat.get_mut(*name) {
-                    if value.as_u64().is_some_and(|asked| asked > most) {
-                        *value = Value::Number(Number::from(most));
-                    }
+                let asked = chat.get(name).and_then(|value| value.parse::<u64>().ok());
+                if asked.is_some_and(|asked| asked > most) {
+                    chat.set(name, most);
                 }
             }
             (None, most) => {
                 let wanted = self.max_tokens.map(|n| n.min(most.unwrap_or(u64::MAX)));
                 if let Some(wanted) = wanted {
-                    chat.insert("max_tokens".into(), Value::Number(Number::from(wanted)));
+                    chat.set("max_tokens", wanted);
                 }
             }
             (Some(_), None) => {}
         }
     }
-}
-
-fn is_set(chat: &serde_json::Map<String, Value>, name: &str) -> bool {
-    chat.get(name).is_some_and(|value| !value.is_null())
 }

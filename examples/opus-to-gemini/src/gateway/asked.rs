@@ -1,10 +1,10 @@
 //! What a request asks for.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::borrow::Cow;
 
 use bytes::Bytes;
 use http::StatusCode;
-use serde_json::{Value, value::RawValue};
+use tower_spillway_llm::Fields;
 
 use super::error::ApiError;
 
@@ -24,25 +24,20 @@ pub(super) struct Asked {
 /// The most models of a chain that a request brings.
 const MOST_FALLBACKS: usize = 8;
 
-/// A body's top level; what is inside is not read.
-type Fields<'b> = BTreeMap<Cow<'b, str>, &'b RawValue>;
-
 impl Asked {
     /// Reads a body. What only a vendor can judge is left to it.
     pub(super) fn read(body: Bytes, with_fallbacks: bool) -> Result<Self, ApiError> {
-        let fields: Fields<'_> = serde_json::from_slice(&body).map_err(|error| {
+        let mut fields = Fields::read(&body).map_err(|error| {
             let place = format!("line {} column {}", error.line(), error.column());
             bad(format!("The body is not a JSON object ({place})."))
         })?;
         let model = text(&fields, "model")?;
-        let stream = match fields.get("stream").map(|v| v.get()) {
+        let stream = match fields.get("stream") {
             None | Some("null" | "false") => false,
             Some("true") => true,
             Some(_) => return Err(bad("stream must be true or false.").param("stream")),
         };
-        let messages = fields.get("messages").map(|v| v.get()).unwrap_or_default();
-        let inside = messages.strip_prefix('[').map(str::trim_start);
-        if inside.is_none_or(|inside| inside.starts_with(']')) {
+        if !fields.has_some("messages") {
             let wrong = bad("messages must be an array of at least one message.");
             return Err(wrong.param("messages"));
         }
@@ -55,9 +50,12 @@ impl Asked {
             Some(models) => models_of(models)?,
             None => Vec::new(),
         };
-        let body = match fields.contains_key("fallbacks") {
-            true => without_fallbacks(&body)?,
-            false => body,
+        let body = match fields.get("fallbacks") {
+            Some(_) => {
+                fields.remove("fallbacks");
+                fields.to_bytes()
+            }
+            None => body,
         };
         Ok(Self {
             model,
@@ -73,7 +71,7 @@ fn bad(message: impl Into<Cow<'static, str>>) -> ApiError {
 }
 
 fn text(fields: &Fields<'_>, name: &'static str) -> Result<String, ApiError> {
-    let text = fields.get(name).map(|v| serde_json::from_str(v.get()));
+    let text = fields.get(name).map(serde_json::from_str);
     match text {
         Some(Ok(text)) => Ok(text),
         Some(Err(_)) => Err(bad(format!("{name} must be a string.")).param(name)),
@@ -81,24 +79,14 @@ fn text(fields: &Fields<'_>, name: &'static str) -> Result<String, ApiError> {
     }
 }
 
-fn models_of(models: &RawValue) -> Result<Vec<String>, ApiError> {
-    let read = serde_json::from_str::<Option<Vec<String>>>(models.get()).ok();
+fn models_of(models: &str) -> Result<Vec<String>, ApiError> {
+    let read = serde_json::from_str::<Option<Vec<String>>>(models).ok();
     let models = read.map(Option::unwrap_or_default);
     let models = models.filter(|models| models.len() <= MOST_FALLBACKS);
     models.ok_or_else(|| {
         let message = format!("fallbacks must be an array of at most {MOST_FALLBACKS} models.");
         bad(message).param("fallbacks")
     })
-}
-
-fn without_fallbacks(body: &[u8]) -> Result<Bytes, ApiError> {
-    let nested = |_| bad("The body is nested too deeply.");
-    let mut all: Value = serde_json::from_slice(body).map_err(nested)?;
-    if let Some(all) = all.as_object_mut() {
-        all.shift_remove("fallbacks");
-    }
-    let body = serde_json::to_vec(&all).map_err(nested)?;
-    Ok(body.into())
 }
 
 #[cfg(test)]
@@ -116,10 +104,10 @@ mod tests {
         assert_eq!((asked.model.as_str(), asked.stream), ("a", true));
         assert!(asked.fallbacks.is_empty());
         // Escapes are no way around.
-        let asked = read(r#"{"m\u006fdel":"a","messages":[1],"fallb\u0061cks":["b"],"x":1}"#);
+        let asked = read(r#"{"m\u006fdel":"a","messages":[1],"fallb\u0061cks":["b"],"x":1.50}"#);
         let asked = asked.unwrap();
         assert_eq!(asked.fallbacks, ["b"]);
-        assert_eq!(asked.body, r#"{"model":"a","messages":[1],"x":1}"#);
+        assert_eq!(asked.body, r#"{"model":"a","messages":[1],"x":1.50}"#);
     }
 
     #[test]

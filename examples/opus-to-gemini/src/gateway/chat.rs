@@ -1,5 +1,7 @@
 //! `POST /v1/chat/completions`
 
+use std::fmt::Display;
+
 use axum::{
     body::Body,
     extract::{Request, State},
@@ -8,9 +10,9 @@ use axum::{
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts};
 use http_body_util::{BodyExt, Full};
-use tower::{Service, ServiceExt};
-use tower_spillway_core::{BodyEnd, Class, Http, Read, Report};
-use tower_spillway_llm::{StreamUsage, Usage, stream::is_event_stream};
+use tower::ServiceExt;
+use tower_spillway_core::{BodyEnd, Class, Http, Ledger, Read, clock};
+use tower_spillway_llm::{StreamUsage, stream::is_event_stream};
 
 use super::{
     Gateway,
@@ -24,7 +26,7 @@ use super::{
     limit, models,
     read_body::{self, Bounds},
 };
-use crate::pipeline::{AnswerBody, ChatRequest, ChatResponse, NoChain, Pipeline, is_answer};
+use crate::pipeline::{AnswerBody, ChatRequest, ChatResponse, NoChain, Pipeline, PlainAnswer};
 
 /// A longer error of a vendor's is cut off.
 const LONGEST_ERROR: usize = 1024 * 1024;
@@ -39,14 +41,13 @@ pub(super) async fn chat(State(gateway): State<Gateway>, request: Request) -> Re
         Ok(served) => served,
         Err(error) => {
             call.fails(error.status().as_u16(), error.code());
-            let told = told(&call, &call.ledger().report());
             let mut response = error.into_response();
-            response.headers_mut().extend(told);
+            tell(&call, response.headers_mut());
             return response;
         }
     };
     let mut headers = served.headers;
-    headers.extend(told(&call, &call.ledger().report()));
+    tell(&call, &mut headers);
     let mut response = match served.error {
         Some(code) => {
             // The request was wrong, and no SDK need find out twice.
@@ -100,17 +101,12 @@ async fn serve(
     }
     let request = request(call, head.headers, asked.body);
     let outcome = match pipeline.ready().await {
-        Ok(ready) => ready.call(request).await,
+        Ok(ready) => ready.send(request, asked.stream).await,
         Err(error) => Err(error),
     };
-    let report = call.ledger().report();
-    let failed = Failed {
-        pipeline: &pipeline,
-        report: &report,
-    };
     match outcome {
-        Ok(response) => answer(&failed, response).await,
-        Err(error) => Err(failed.error(&error)),
+        Ok(response) => answer(&pipeline, call.ledger(), response).await,
+        Err(error) => Err(Failed::new(&pipeline, call.ledger()).error(&error)),
     }
 }
 
@@ -136,13 +132,18 @@ fn request(call: &Call, mut headers: HeaderMap, body: Bytes) -> ChatRequest {
     request
 }
 
-async fn answer(failed: &Failed<'_>, response: ChatResponse) -> Result<Served, ApiError> {
+async fn answer(
+    pipeline: &Pipeline,
+    ledger: &Ledger,
+    response: ChatResponse,
+) -> Result<Served, ApiError> {
     let reading = Http::new().read(Ok(&response));
     let (head, body) = response.into_parts();
-    let pipeline = failed.pipeline;
-    let mut headers = headers::of_answer(&head.headers, |text| pipeline.blot(text) == text);
+    let mut headers = headers::of_answer(&head.headers, |text| !pipeline.secrets().are_in(text));
+    let failed = || Failed::new(pipeline, ledger);
     if !head.status.is_success() {
-        let body = failed.answer(head.status, &reading, error_body(body).await)?;
+        let body = error_body(body).await;
+        let body = failed().answer(head.status, &reading, body)?;
         return Ok(rejected(head.status, headers, body));
     }
     if is_event_stream(&head.headers) {
@@ -164,17 +165,18 @@ async fn answer(failed: &Failed<'_>, response: ChatResponse) -> Result<Served, A
         });
     }
     // It is here already: the pipeline reads plain answers whole.
-    let body = body.collect().await.map_err(|error| failed.error(&error))?;
-    let body = body.to_bytes();
-    if is_answer(&body) {
+    let body = body.collect().await;
+    let body = body.map_err(|error| failed().error(&error))?.to_bytes();
+    let plain = head.extensions.get::<PlainAnswer>();
+    if plain.is_some() {
         headers.insert(header::CONTENT_TYPE, headers::JSON);
         headers.remove(header::CONTENT_ENCODING);
     } else if reading.class() != Class::Success {
         // It says 200 and means something else.
-        let body = failed.answer(StatusCode::BAD_REQUEST, &reading, body)?;
+        let body = failed().answer(StatusCode::BAD_REQUEST, &reading, body)?;
         return Ok(rejected(StatusCode::BAD_REQUEST, headers, body));
     }
-    let usage = Usage::of_answer(&body);
+    let usage = plain.and_then(|answer| answer.usage);
     Ok(Served {
         status: head.status,
         headers,
@@ -220,25 +222,20 @@ fn whole(body: Bytes) -> Answer {
 }
 
 /// What the caller is told of its call.
-fn told(call: &Call, report: &Report) -> HeaderMap {
-    let mut told = HeaderMap::with_capacity(4);
-    let mut tell = |name, text: Option<String>| {
-        if let Some(value) = text.and_then(headers::value) {
-            told.insert(name, value);
-        }
-    };
-    tell(
-        headers::TARGET,
-        report.target.as_ref().map(ToString::to_string),
-    );
-    tell(headers::ATTEMPTS, Some(report.sends().to_string()));
-    tell(
-        headers::LATENCY_MS,
-        Some(call.elapsed().as_millis().to_string()),
-    );
-    tell(
-        headers::FALLBACK_REASON,
-        report.fallback_reason.as_ref().map(ToString::to_string),
-    );
-    told
+fn tell(call: &Call, headers: &mut HeaderMap) {
+    let report = call.ledger().report();
+    let text = |name: &dyn Display| headers::value(name.to_string());
+    if let Some(target) = report.target.as_ref().and_then(|target| text(target)) {
+        headers.insert(headers::TARGET, target);
+    }
+    headers.insert(headers::ATTEMPTS, report.sends().into());
+    let latency = clock::millis(call.elapsed());
+    headers.insert(headers::LATENCY_MS, latency.into());
+    if let Some(reason) = report
+        .fallback_reason
+        .as_ref()
+        .and_then(|reason| text(reason))
+    {
+        headers.insert(headers::FALLBACK_REASON, reason);
+    }
 }

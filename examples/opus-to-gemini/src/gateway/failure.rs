@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tower_circuit_breaker::Breaker;
 use tower_failover::{AllRefused, NotPrepared};
 use tower_spillway_core::{
-    BoxError, Class, Reading, Report, TimedOut,
+    BoxError, Class, Ledger, Reading, Report, TimedOut,
     clock::millis,
     error::{TimeLimit, find},
     ledger::Attempt,
@@ -19,11 +19,18 @@ use crate::pipeline::Pipeline;
 
 /// What is known of a call whose outcome is no answer.
 pub(super) struct Failed<'c> {
-    pub(super) pipeline: &'c Pipeline,
-    pub(super) report: &'c Report,
+    pipeline: &'c Pipeline,
+    report: Report,
 }
 
-impl Failed<'_> {
+impl<'c> Failed<'c> {
+    pub(super) fn new(pipeline: &'c Pipeline, ledger: &Ledger) -> Self {
+        Self {
+            pipeline,
+            report: ledger.report(),
+        }
+    }
+
     /// There was no response.
     pub(super) fn error(&self, error: &BoxError) -> ApiError {
         if find::<NotPrepared>(&**error).is_some() {
@@ -124,7 +131,7 @@ impl Failed<'_> {
     }
 
     fn tried(&self) -> Value {
-        tried(self.report)
+        tried(&self.report)
     }
 }
 

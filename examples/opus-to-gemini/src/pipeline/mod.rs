@@ -67,4 +67,4 @@ pub use self::{
     upstream::Upstream,
     whole::{WholeAnswer, WholeAnswerLayer, WholeFuture},
 };
-pub(crate) use self::{hollow::is_answer, secret::Secrets, whole::is_stream};
+pub(crate) use self::{hollow::PlainAnswer, secret::Secrets, whole::is_stream};

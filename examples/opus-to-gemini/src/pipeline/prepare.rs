@@ -1,7 +1,6 @@
 //! Makes a chat request fit one target: address, key, model, fields, time limits.
 
 use std::{
-    collections::BTreeMap,
     mem,
     pin::Pin,
     task::{Context, Poll, Waker},
@@ -12,9 +11,8 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version, header};
 use http_body::Body;
 use http_body_util::Full;
-use serde_json::{Value, value::RawValue};
 use tower_spillway_core::{BoxError, attempt_timeout::AttemptLimits};
-use tower_spillway_llm::{StreamLimits, TargetProfile};
+use tower_spillway_llm::{Fields, StreamLimits, TargetProfile};
 
 use super::{
     address,
@@ -92,13 +90,10 @@ impl Fit {
     /// Sets everything in the request.
     pub(super) fn apply(&self, request: &mut ChatRequest) -> Result<(), BoxError> {
         let body = whole(request.body_mut());
-        let mut chat: Value = serde_json::from_slice(&body).map_err(|_| NotAChat)?;
-        if !chat.is_object() {
-            return Err(NotAChat.into());
-        }
-        self.profile.rewrite(&mut chat);
-        let streams = chat.get("stream").and_then(Value::as_bool) == Some(true);
-        let body = Bytes::from(serde_json::to_vec(&chat)?);
+        let mut chat = Fields::read(&body).map_err(|_| NotAChat)?;
+        self.profile.rewrite(&mut chat).map_err(|_| NotAChat)?;
+        let streams = streams(&chat);
+        let body = chat.to_bytes();
 
         let mut headers = HeaderMap::new();
         for name in &PASSED_ON {
@@ -136,11 +131,13 @@ impl Fit {
 /// Whether a request asks for a stream.
 pub(super) fn wants_stream(request: &mut ChatRequest) -> bool {
     let body = whole(request.body_mut());
-    // The top level. What is inside is not read.
-    let fields: BTreeMap<String, &RawValue> = serde_json::from_slice(&body).unwrap_or_default();
-    let streams = fields.get("stream").is_some_and(|v| v.get() == "true");
+    let streams = Fields::read(&body).is_ok_and(|chat| streams(&chat));
     *request.body_mut() = Full::new(body);
     streams
+}
+
+fn streams(chat: &Fields<'_>) -> bool {
+    chat.get("stream") == Some("true")
 }
 
 /// The bytes of a body that has all of them.
@@ -158,7 +155,7 @@ pub(super) fn whole(body: &mut Full<Bytes>) -> Bytes {
 mod tests {
     use super::*;
     use http::Request;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn request(body: &Value) -> ChatRequest {
         let mut request = Request::new(Full::from(body.to_string()));
@@ -177,7 +174,7 @@ mod tests {
     #[test]
     fn address_key_model_and_length_are_the_targets_own() {
         let fit = Fit::new(&Upstream::opus("k-opus"), &Config::default()).unwrap();
-        let mut request = request(&json!({"model": "any", "messages": [1.50, "x"]}));
+        let mut request = request(&json!({"model": "any", "messages": [{"x": 1.5}]}));
         fit.apply(&mut request).unwrap();
 
         assert_eq!(request.uri().host(), Some("api.anthropic.com"));
@@ -190,7 +187,7 @@ mod tests {
         assert_eq!(body.len(), length);
         assert_eq!(
             std::str::from_utf8(&body).unwrap(),
-            r#"{"model":"claude-opus-5","messages":[1.5,"x"],"max_tokens":8192}"#
+            r#"{"model":"claude-opus-5","messages":[{"x":1.5}],"max_tokens":8192}"#
         );
         assert!(!format!("{request:?}").contains("k-opus"));
     }

@@ -31,6 +31,11 @@ impl Secrets {
         Self(keys.into_iter().collect())
     }
 
+    /// Whether there is a key in the text.
+    pub(crate) fn are_in(&self, text: &str) -> bool {
+        self.0.iter().any(|key| text.contains(key.expose_secret()))
+    }
+
     /// The text with every key blotted out: a vendor may quote the key that it rejects.
     pub(crate) fn blot(&self, text: &str) -> String {
         self.0.iter().fold(text.to_owned(), |text, key| {

@@ -131,6 +131,19 @@ impl Pipeline {
         self.secrets.blot(text)
     }
 
+    /// Calls it with a request of which it is known whether it asks for a stream.
+    pub(crate) fn send(
+        &mut self,
+        request: ChatRequest,
+        streams: bool,
+    ) -> <Self as Service<ChatRequest>>::Future {
+        // Streams have a deadline of their own: to the head, not to the last byte.
+        match streams {
+            true => self.streaming.call(request),
+            false => self.plain.call(request),
+        }
+    }
+
     pub(crate) fn secrets(&self) -> &Secrets {
         &self.secrets
     }
@@ -148,12 +161,8 @@ impl Service<ChatRequest> for Pipeline {
     }
 
     fn call(&mut self, mut request: ChatRequest) -> Self::Future {
-        // Streams have a deadline of their own: to the head, not to the last byte.
-        if wants_stream(&mut request) {
-            self.streaming.call(request)
-        } else {
-            self.plain.call(request)
-        }
+        let streams = wants_stream(&mut request);
+        self.send(request, streams)
     }
 }
 

@@ -29,7 +29,7 @@ use super::{
     client::Bottom,
     error::BuildError,
     fresh::FreshLayer,
-    hollow,
+    hollow::{self, PlainAnswer},
     member::Member,
     own::{AnyPolicy, Own},
     policies, refusal,
@@ -37,7 +37,7 @@ use super::{
     service::Pipeline,
     state::State,
     trust,
-    whole::{WholeAnswerLayer, is_stream, judged},
+    whole::{WholeAnswerLayer, is_stream, looked_into},
 };
 use crate::config::{Commit, Config, Refusals};
 
@@ -230,9 +230,16 @@ impl Layers {
             // The limits come with the request: they are the target's.
             .layer(AttemptTimeoutLayer::new(AttemptLimits::default()))
             .map_response(move |answer| {
-                judged(answer, |body| {
-                    let hollow = bodies.then(|| hollow::judge(body)).flatten();
-                    hollow.or_else(|| refusals.then(|| refusal::judge(body)).flatten())
+                looked_into(answer, |body, extensions| {
+                    let answer = PlainAnswer::read(body);
+                    let hollow = (bodies && answer.is_none()).then(hollow::no_answer);
+                    let kept_back = || refusals.then(|| refusal::judge(body)).flatten();
+                    if let Some(reading) = hollow.or_else(kept_back) {
+                        extensions.insert(reading);
+                    }
+                    if let Some(answer) = answer {
+                        extensions.insert(answer);
+                    }
                 })
             })
             .layer(WholeAnswerLayer)

@@ -8,13 +8,13 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{Response, response::Parts};
+use http::{Extensions, Response, response::Parts};
 use http_body::Body;
 use http_body_util::{BodyExt, Either, Full, Limited, combinators::Collect};
 use pin_project_lite::pin_project;
 use tower_layer::Layer;
 use tower_service::Service;
-use tower_spillway_core::{BoxError, Reading};
+use tower_spillway_core::BoxError;
 use tower_spillway_llm::stream::is_event_stream;
 
 use super::prepare::whole;
@@ -153,18 +153,16 @@ pub(crate) fn is_stream<B>(response: &Response<B>) -> bool {
     response.status().is_success() && is_event_stream(response.headers())
 }
 
-/// Puts on a plain success what `judge` says of its body.
-pub(super) fn judged<B>(
+/// Puts on a plain success what `look` finds in its body.
+pub(super) fn looked_into<B>(
     mut response: Response<Either<Full<Bytes>, B>>,
-    judge: impl FnOnce(&[u8]) -> Option<Reading>,
+    look: impl FnOnce(&[u8], &mut Extensions),
 ) -> Response<Either<Full<Bytes>, B>> {
-    let reading = match response.body() {
-        Either::Left(body) if response.status().is_success() => judge(&whole(&mut body.clone())),
-        _ => None,
+    let body = match response.body() {
+        Either::Left(body) if response.status().is_success() => whole(&mut body.clone()),
+        _ => return response,
     };
-    if let Some(reading) = reading {
-        response.extensions_mut().insert(reading);
-    }
+    look(&body, response.extensions_mut());
     response
 }
 
