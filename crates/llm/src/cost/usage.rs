@@ -28,7 +28,6 @@ impl Usage {
 
     /// From an OpenAI-shaped answer, or from a chunk of a stream that has a `usage`.
     ///
-    ///
     /// Gemini counts thoughts in `total_tokens` alone; they are part of the answer here, since they
     /// are billed as such.
     pub fn of_value(answer: &Value) -> Option<Self> {

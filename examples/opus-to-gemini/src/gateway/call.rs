@@ -15,8 +15,8 @@ use tower_spillway_core::{BodyEnd, BoxError, Class, Ledger, clock};
 use tower_spillway_llm::{StreamUsage, Usage};
 
 use super::{
-    Gateway, calls::Entry, failure::tried, id::RequestId, metrics, outcome::Outcome, queue::Slot,
-    wall::now_ms,
+    Gateway, after, calls::Entry, failure::tried, id::RequestId, metrics, outcome::Outcome,
+    queue::Slot, wall::now_ms,
 };
 use crate::pipeline::{AnswerBody, Secrets};
 
@@ -29,6 +29,7 @@ pub(super) struct Call {
     id: RequestId,
     at_ms: u64,
     opened: Instant,
+    took: Option<Duration>,
     ledger: Ledger,
     asked: Option<String>,
     stream: bool,
@@ -50,12 +51,13 @@ pub(super) enum Used {
 
 impl Call {
     pub(super) fn new(gateway: Gateway, id: RequestId) -> Self {
-        metrics::began();
+        gateway.in_flight().increment(1.0);
         Self {
             gateway,
             id,
             at_ms: now_ms(),
             opened: clock::now(),
+            took: None,
             ledger: Ledger::new(),
             asked: None,
             stream: false,
@@ -87,9 +89,10 @@ impl Call {
         &self.ledger
     }
 
-    /// Since its request came.
+    /// Since its request came; once it is over, until its end.
     pub(super) fn elapsed(&self) -> Duration {
-        clock::now().saturating_duration_since(self.opened)
+        let now = || clock::now().saturating_duration_since(self.opened);
+        self.took.unwrap_or_else(now)
     }
 
     /// It ends in an error.
@@ -107,7 +110,10 @@ impl Call {
         if body.body.is_end_stream() {
             self.ends(Outcome::Answered);
         }
-        CallBody { body, call: self }
+        CallBody {
+            body,
+            call: Ending { call: Some(self) },
+        }
     }
 
     fn ends(&mut self, outcome: Outcome) {
@@ -168,10 +174,36 @@ impl Call {
 impl Drop for Call {
     fn drop(&mut self) {
         self.slot = None;
+        self.gateway.in_flight().decrement(1.0);
         let entry = self.entry();
         metrics::ended(&entry, self.elapsed());
         entry.log();
         self.gateway.calls().add(entry);
+    }
+}
+
+/// A call whose answer is under way. When it is dropped, the last bytes are with the connection, but
+/// not sent yet.
+struct Ending {
+    call: Option<Call>,
+}
+
+impl Ending {
+    fn with(&mut self, end: impl FnOnce(&mut Call)) {
+        if let Some(call) = &mut self.call {
+            end(call);
+        }
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let Some(mut call) = self.call.take() else {
+            return;
+        };
+        call.slot = None;
+        call.took = Some(call.elapsed());
+        after::record(call);
     }
 }
 
@@ -205,7 +237,7 @@ pin_project! {
     pub(super) struct CallBody {
         #[pin]
         body: Answer,
-        call: Call,
+        call: Ending,
     }
 }
 
@@ -224,16 +256,16 @@ impl Body for CallBody {
             frame = frame.map(|f| f.map(|f| f.map_data(|data| secrets.blot_bytes(data))));
         }
         match &frame {
-            Some(Err(_)) => {
-                this.call.error = Some("body_failed".to_owned());
-                this.call.ends(Outcome::Broken);
-            }
+            Some(Err(_)) => this.call.with(|call| {
+                call.error = Some("body_failed".to_owned());
+                call.ends(Outcome::Broken);
+            }),
             // Nobody asks for more than the last frame of a body that knows its end.
-            Some(Ok(_)) if answer.body.is_end_stream() => {
-                this.call.ends_with(answer.end.as_ref());
+            Some(Ok(_)) if !answer.body.is_end_stream() => {}
+            Some(Ok(_)) | None => {
+                let end = answer.end.as_ref();
+                this.call.with(|call| call.ends_with(end));
             }
-            Some(Ok(_)) => {}
-            None => this.call.ends_with(answer.end.as_ref()),
         }
         Poll::Ready(frame)
     }

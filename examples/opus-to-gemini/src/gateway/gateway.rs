@@ -10,6 +10,7 @@ use std::{
     },
 };
 
+use ::metrics::Gauge;
 use axum::Router;
 use secrecy::SecretString;
 use tokio::{net::TcpListener, sync::watch, time::Instant};
@@ -38,6 +39,7 @@ struct Inner {
     queue: Queue,
     calls: Calls,
     figures: Figures,
+    in_flight: Gauge,
     since: Since,
     started: Instant,
     started_at_ms: u64,
@@ -93,6 +95,7 @@ impl Gateway {
             calls: Calls::new(config.gateway.last_calls),
             current: watch::Sender::new(current),
             figures: Figures::default(),
+            in_flight: metrics::in_flight(),
             since: Since::default(),
             started: clock::now(),
             started_at_ms: now_ms(),
@@ -185,6 +188,10 @@ impl Gateway {
 
     pub(super) fn figures(&self) -> &Figures {
         &self.0.figures
+    }
+
+    pub(super) fn in_flight(&self) -> &Gauge {
+        &self.0.in_flight
     }
 
     pub(super) fn since(&self) -> &Since {

@@ -1,6 +1,5 @@
 //! The id of a request.
 
-use axum::{extract::Request, middleware::Next, response::Response};
 use http::{HeaderMap, HeaderValue};
 use tower_spillway_core::Chance;
 
@@ -15,7 +14,7 @@ pub(super) struct RequestId(HeaderValue);
 const LONGEST: usize = 64;
 
 impl RequestId {
-    fn of(headers: &HeaderMap) -> Self {
+    pub(super) fn of(headers: &HeaderMap) -> Self {
         match headers.get(REQUEST_ID).filter(|id| is_plain(id.as_bytes())) {
             Some(id) => Self(id.clone()),
             None => Self::random(),
@@ -48,15 +47,6 @@ pub(super) fn random_hex() -> String {
 fn is_plain(id: &[u8]) -> bool {
     let plain = |b: &u8| b.is_ascii_alphanumeric() || b"-_.".contains(b);
     (1..=LONGEST).contains(&id.len()) && id.iter().all(plain)
-}
-
-/// Gives each request its id, and the answer the same.
-pub(super) async fn name(mut request: Request, next: Next) -> Response {
-    let id = RequestId::of(request.headers());
-    request.extensions_mut().insert(id.clone());
-    let mut response = next.run(request).await;
-    response.headers_mut().insert(REQUEST_ID, id.value());
-    response
 }
 
 #[cfg(test)]

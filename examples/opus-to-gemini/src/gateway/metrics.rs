@@ -19,7 +19,7 @@ use std::{sync::OnceLock, time::Duration};
 use axum::response::{IntoResponse, Response};
 use http::{StatusCode, header};
 use metrics::{
-    Label, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
+    Gauge, Label, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
 };
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
@@ -105,14 +105,13 @@ pub(super) async fn render() -> Response {
     (kind, handle.render()).into_response()
 }
 
-/// A call began.
-pub(super) fn began() {
-    gauge!("spillway.gateway.in_flight").increment(1.0);
+/// Of calls that are not over.
+pub(super) fn in_flight() -> Gauge {
+    gauge!("spillway.gateway.in_flight")
 }
 
 /// A call is over.
 pub(super) fn ended(entry: &Entry, took: Duration) {
-    gauge!("spillway.gateway.in_flight").decrement(1.0);
     let target = Label::new("target", entry.target.clone().unwrap_or_default());
     let status = entry.status.map_or_else(String::new, |s| s.to_string());
     let labels = vec![

@@ -31,6 +31,7 @@
 //! # }
 //! ```
 
+mod after;
 mod asked;
 mod call;
 mod calls;

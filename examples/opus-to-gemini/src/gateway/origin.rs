@@ -3,42 +3,32 @@
 //! A page of any site can make a browser on this machine post to a server on loopback, or give its
 //! own name the address 127.0.0.1. Neither may spend the keys of this gateway.
 
-use axum::{
-    extract::{Request, State},
-    middleware::Next,
-    response::{IntoResponse, Response},
-};
-use http::{HeaderMap, StatusCode, Uri, header, uri::Authority};
+use http::{HeaderMap, Request, StatusCode, Uri, header, uri::Authority};
 
 use super::{Gateway, error::ApiError};
 
 /// Refuses what a page of another site sends; and, where no keys are asked for on loopback, what
 /// comes under any other name than this machine's own.
-pub(super) async fn check(
-    State(gateway): State<Gateway>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let host = host(&request);
+pub(super) fn check<B>(gateway: &Gateway, request: &Request<B>) -> Result<(), ApiError> {
+    let host = host(request);
     if is_foreign(request.headers(), host.as_ref()) {
-        return refuse("This gateway is not for pages of other sites.");
+        return Err(foreign("This gateway is not for pages of other sites."));
     }
     let open = gateway.is_loopback() && gateway.current().keys.is_empty();
     if open && !host.as_ref().is_none_or(|host| is_own_name(host.host())) {
-        return refuse(
+        return Err(foreign(
             "This gateway is asked under a name that is not this machine's own. Ask 127.0.0.1 or \
              localhost, or set keys for its callers.",
-        );
+        ));
     }
-    next.run(request).await
+    Ok(())
 }
 
-fn refuse(message: &'static str) -> Response {
-    let code = "foreign_origin";
-    ApiError::invalid(StatusCode::FORBIDDEN, code, message).into_response()
+fn foreign(message: &'static str) -> ApiError {
+    ApiError::invalid(StatusCode::FORBIDDEN, "foreign_origin", message)
 }
 
-fn host<B>(request: &http::Request<B>) -> Option<Authority> {
+fn host<B>(request: &Request<B>) -> Option<Authority> {
     let named = request.headers().get(header::HOST);
     let named = named.and_then(|host| Authority::try_from(host.as_bytes()).ok());
     named.or_else(|| request.uri().authority().cloned())

@@ -18,7 +18,7 @@ use tokio::{
 use tower_spillway_core::clock;
 
 use super::{
-    Gateway,
+    Gateway, after,
     gateway::Current,
     metrics,
     pace::{Pace, Paced},
@@ -148,7 +148,7 @@ impl Server {
             .header_read_timeout(self.head_within)
             .max_buf_size(LARGEST_HEAD)
             .serve_connection(TokioIo::new(Box::pin(stream)), service);
-        Rewoken::new(self.graceful.watch(connection))
+        Rewoken::new(after::recording(self.graceful.watch(connection)))
     }
 }
 

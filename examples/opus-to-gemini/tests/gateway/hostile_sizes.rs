@@ -46,13 +46,11 @@ async fn ask(served: &Served, model: &str, mut chat: Value) -> Reply {
 }
 
 #[tokio::test]
-async fn a_request_that_is_nested_deeply_is_400_and_sent_to_nobody() {
+async fn a_request_that_is_nested_deeply_is_400_and_where_it_must_be_read_sent_to_nobody() {
     let served = Served::start(|config| config.gateway.allow_request_fallbacks = true).await;
     let deep = nested();
     for body in [
         format!(r#"{{"model":"claude-opus","messages":[{deep}]}}"#),
-        format!(r#"{{"model":"claude-opus","messages":[1],"x":{deep}}}"#),
-        format!(r#"{{"model":"claude-opus","messages":[1],"x":{deep},"fallbacks":["gemini"]}}"#),
         format!(r#"{{"model":"claude-opus","messages":[1],"fallbacks":{deep}}}"#),
         format!(r#"{{"model":{deep},"messages":[1]}}"#),
         "{\"a\":".repeat(DEEP),
@@ -64,6 +62,16 @@ async fn a_request_that_is_nested_deeply_is_400_and_sent_to_nobody() {
     }
     assert!(served.fakes.anthropic.log().is_empty());
     assert!(served.fakes.gemini.log().is_empty());
+    // What nobody reads on the way is the vendor's to refuse.
+    for body in [
+        format!(r#"{{"model":"claude-opus","messages":[1],"x":{deep}}}"#),
+        format!(r#"{{"model":"claude-opus","messages":[1],"x":{deep},"fallbacks":["gemini"]}}"#),
+    ] {
+        let request = served.request(Method::POST, "/v1/chat/completions", body);
+        let reply = served.send(request).await;
+        assert_eq!(reply.status, 400);
+        assert_eq!(reply.header("x-spillway-target"), Some("opus"));
+    }
     assert_eq!(served.ask().await.status, 200);
 }
 
