@@ -36,6 +36,7 @@ pub fn now() -> Instant {
 pub(crate) fn during<T>(now: Instant, call: impl FnOnce() -> T) -> T {
     struct Unset(Option<Instant>);
     impl Drop for Unset {
+        #[inline]
         fn drop(&mut self) {
             MOMENT.set(self.0);
         }
