@@ -115,6 +115,7 @@ impl<S, A, At, K> CircuitBreaker<S, A, At, K> {
         }
     }
 
+    /// The same of a call of any kind: of any target, on record, timed, or not admitted.
     #[inline(never)]
     fn send_any<Req>(
         &mut self,
