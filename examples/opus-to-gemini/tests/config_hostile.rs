@@ -33,7 +33,7 @@ fn what_is_nested_deeply_is_an_error() {
 
 #[test]
 fn long_lines_and_many_of_them_are_read_and_told_in_short() {
-    let long = "a".repeat(1_000_000);
+    let long = "a".repeat(300_000);
     assert!(Config::from_toml(&format!("# {long}\n")).is_ok());
     for text in [
         format!("{long} = 1"),
@@ -42,9 +42,9 @@ fn long_lines_and_many_of_them_are_read_and_told_in_short() {
         format!("[chains]\ndefault = [\"{long}\"]"),
         format!("[targets.opus]\nurl = \"{long}\""),
         format!("[call]\nplain_deadline = \"{long}\""),
-        (0..5_000).map(|n| format!("unknown{n} = 1\n")).collect(),
-        (0..5_000).map(|n| format!("[unknown{n}]\n")).collect(),
-        (0..5_000).map(|n| format!("[targets.t{n}]\n")).collect(),
+        (0..1_500).map(|n| format!("unknown{n} = 1\n")).collect(),
+        (0..1_500).map(|n| format!("[unknown{n}]\n")).collect(),
+        (0..1_500).map(|n| format!("[targets.t{n}]\n")).collect(),
     ] {
         told_in_short(&Config::from_toml(&text).unwrap_err());
     }

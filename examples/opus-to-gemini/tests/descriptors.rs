@@ -12,7 +12,10 @@ use std::{
     time::Duration,
 };
 
+use opus_to_gemini::fake::{FAKE_ANTHROPIC_KEY, FAKE_GEMINI_KEY, Fakes};
 use serde_json::Value;
+use tokio::runtime::Runtime;
+use tower_spillway_core::Chance;
 
 const PLENTY: Duration = Duration::from_secs(60);
 
@@ -20,23 +23,35 @@ const PLENTY: Duration = Duration::from_secs(60);
 const MOST: usize = 64;
 
 struct Gateway {
+    _fakes: (Fakes, Runtime),
     process: Child,
     address: String,
     log: Arc<Mutex<Vec<String>>>,
 }
 
 impl Gateway {
-    fn start() -> Self {
+    /// Over fakes that are reached by this name.
+    fn start(host: &str) -> Self {
+        let runtime = Runtime::new().unwrap();
+        let fakes = runtime.block_on(Fakes::start(&Chance::seeded(5)));
+        let fakes = fakes.unwrap();
+        let [opus, gemini] =
+            [&fakes.anthropic, &fakes.gemini].map(|fake| fake.url().replace("127.0.0.1", host));
         let mut settings = tempfile::NamedTempFile::new().unwrap();
-        // Whoever has a connection keeps it.
-        settings
-            .write_all(b"[gateway]\nread_header_within = \"1h\"\n")
-            .unwrap();
+        // Whoever has a connection keeps it, but those to targets.
+        writeln!(
+            settings,
+            "[gateway]\nread_header_within = \"1h\"\n[pool]\nidle = 0\n\
+             [targets.opus]\nurl = \"{opus}\"\n[targets.gemini]\nurl = \"{gemini}\""
+        )
+        .unwrap();
         let mut process = Command::new("sh")
             .args(["-c", &format!("ulimit -n {MOST} && exec \"$@\""), "sh"])
             .arg(env!("CARGO_BIN_EXE_opus-to-gemini"))
-            .args(["serve", "--fake", "--listen", "127.0.0.1:0", "--config"])
+            .args(["serve", "--listen", "127.0.0.1:0", "--config"])
             .arg(settings.path())
+            .env("ANTHROPIC_API_KEY", FAKE_ANTHROPIC_KEY)
+            .env("GEMINI_API_KEY", FAKE_GEMINI_KEY)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -56,6 +71,7 @@ impl Gateway {
             }
         });
         Self {
+            _fakes: (fakes, runtime),
             process,
             address,
             log,
@@ -119,7 +135,14 @@ fn chat(stream: &mut TcpStream) -> (u16, Value) {
 
 #[test]
 fn a_lack_of_descriptors_is_told_and_survived_and_is_no_targets_fault() {
-    let gateway = Gateway::start();
+    // To look a name up takes descriptors, too.
+    for host in ["127.0.0.1", "localhost"] {
+        is_told_and_survived(host);
+    }
+}
+
+fn is_told_and_survived(host: &str) {
+    let gateway = Gateway::start(host);
     let mut first = gateway.connect();
     assert_eq!(ask(&mut first, "GET", "/healthz", "").0, 200);
 

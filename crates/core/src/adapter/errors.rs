@@ -15,7 +15,8 @@ type Reader = dyn Fn(&(dyn Error + 'static)) -> Option<Reading> + Send + Sync;
 /// Reads errors: ours, `io::Error`, those of the crates whose features are on, and the user's own.
 ///
 /// An `io::Error` that says that no file descriptor is left is read as [`Class::Refused`]: nothing
-/// was sent, and no target is to blame. There is a warning, once a minute.
+/// was sent, and no target is to blame. There is a warning, once a minute. So is a lookup of a name
+/// that failed while none is left, which does not say so itself.
 #[derive(Clone, Default)]
 pub struct ErrorReader(Option<Arc<Reader>>);
 

@@ -3,6 +3,7 @@
 use std::{
     error::Error,
     io,
+    net::{Ipv4Addr, UdpSocket},
     sync::{Mutex, PoisonError},
     time::Duration,
 };
@@ -29,7 +30,8 @@ static WARNED: Once = Once::new();
 
 /// No descriptor was left for the connection: nothing was sent, and no target is to blame.
 pub(super) fn no_descriptor(error: &(dyn Error + 'static)) -> Option<Reading> {
-    let code = error.downcast_ref::<io::Error>()?.raw_os_error()?;
+    let error = error.downcast_ref::<io::Error>()?;
+    let code = error.raw_os_error().or_else(|| behind_lookup(error))?;
     if !NO_DESCRIPTOR.contains(&code) {
         return None;
     }
@@ -41,6 +43,17 @@ pub(super) fn no_descriptor(error: &(dyn Error + 'static)) -> Option<Reading> {
         );
     }
     Some(Reading::new(Class::Refused).with_reason("no_descriptor"))
+}
+
+/// What keeps this process from one more socket, if anything does. A lookup of a name that gets no
+/// descriptor says that it found no address, and not why.
+fn behind_lookup(error: &io::Error) -> Option<i32> {
+    const LOOKUP: &str = "failed to lookup address information";
+    if !error.to_string().starts_with(LOOKUP) {
+        return None;
+    }
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0));
+    socket.err()?.raw_os_error()
 }
 
 /// Once in a while.
@@ -64,6 +77,12 @@ impl Once {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_that_nobody_knows_is_no_lack_of_ours() {
+        let unknown = "failed to lookup address information: Name or service not known";
+        assert_eq!(no_descriptor(&io::Error::other(unknown)), None);
+    }
 
     #[test]
     fn a_warning_comes_once_in_a_while() {
