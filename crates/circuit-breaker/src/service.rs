@@ -88,7 +88,10 @@ impl<S, A, At, K> CircuitBreaker<S, A, At, K> {
     }
 
     /// Calls the inner service, with the right to it; or what is answered instead.
-    #[inline]
+    ///
+    /// Always inlined, since a future that is returned is copied, and to copy what was just written
+    /// in other pieces costs more than the rest of the call.
+    #[inline(always)]
     fn send<Req>(&mut self, mut request: Req) -> State<S::Future, A>
     where
         S: Service<Req>,
@@ -226,7 +229,7 @@ where
         self.poll_admission(cx)
     }
 
-    #[inline]
+    #[inline(always)]
     fn call(&mut self, request: Req) -> Self::Future {
         ResponseFuture::new(self.send(request))
     }
@@ -249,7 +252,7 @@ where
         self.poll_admission(cx)
     }
 
-    #[inline]
+    #[inline(always)]
     fn call(&mut self, request: Req) -> Self::Future {
         ToBodyEndFuture::new(self.send(request))
     }

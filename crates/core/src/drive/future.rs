@@ -92,6 +92,7 @@ where
     A: Resend<Req>,
 {
     /// Sends a request through `inner`, which must have been polled ready.
+    #[inline]
     pub fn new(mut inner: S, mut request: Req, engine: Arc<Engine<P, A>>) -> Self {
         let adapter = &engine.adapter;
         let mut ledger = match adapter.carrier() {

@@ -60,6 +60,7 @@ where
         self.inner.poll_ready(cx).map_err(Into::into)
     }
 
+    #[inline]
     fn call(&mut self, request: Req) -> Self::Future {
         // The instance that was polled ready goes into the call; the clone that stays is polled
         // before its own.
