@@ -34,7 +34,7 @@ impl Usage {
         Self::of_counts(answer.get("usage")?)
     }
 
-    fn of_counts(usage: &Value) -> Option<Self> {
+    pub(crate) fn of_counts(usage: &Value) -> Option<Self> {
         let count = |name| usage.get(name).and_then(Value::as_u64);
         let input = count("prompt_tokens")?;
         let told = count("completion_tokens").unwrap_or(0);

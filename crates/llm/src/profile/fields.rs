@@ -199,7 +199,7 @@ impl<'de: 'c, 'c> Deserialize<'de> for Fields<'c> {
 /// A name, or another text; copied only if there are escapes in it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(transparent)]
-pub(super) struct Name<'c>(#[serde(borrow)] pub(super) Cow<'c, str>);
+pub(crate) struct Name<'c>(#[serde(borrow)] pub(crate) Cow<'c, str>);
 
 impl Borrow<str> for Name<'_> {
     fn borrow(&self) -> &str {

@@ -48,4 +48,5 @@ mod history;
 mod prepare;
 mod target;
 
+pub(crate) use self::fields::Name;
 pub use self::{fields::Fields, prepare::NotInMemory, target::TargetProfile};

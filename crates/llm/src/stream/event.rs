@@ -4,10 +4,9 @@
 
 mod dialects;
 mod error;
+mod node;
 
-use serde_json::Value;
-
-pub(super) use self::error::InBand;
+pub(super) use self::{error::InBand, node::Node};
 use super::{dialect::Dialect, usage::Counts};
 
 /// What one event says. Most say nothing but that the stream lives.
@@ -52,34 +51,35 @@ impl Event {
         }
         match serde_json::from_slice(data) {
             // Google wraps errors in an array of one.
-            Ok(Value::Array(mut items)) if items.len() == 1 => {
-                Ok(Self::of(name, &items.pop().unwrap_or_default()))
-            }
-            Ok(value) => Ok(Self::of(name, &value)),
+            Ok(Node::Array(items)) => Ok(match items.as_slice() {
+                [one] => Self::of(name, one),
+                _ => Self::default(),
+            }),
+            Ok(node) => Ok(Self::of(name, &node)),
             Err(_) if ALIVE.contains(&name) => Ok(Self::default()),
             Err(_) => Err(Unreadable),
         }
     }
 
-    fn of(name: &[u8], value: &Value) -> Self {
-        let Some(fields) = value.as_object() else {
+    fn of(name: &[u8], node: &Node<'_>) -> Self {
+        let Some(fields) = node.as_object() else {
             return Self::default();
         };
         let mut event = Self {
-            number: fields.get("sequence_number").and_then(Value::as_u64),
-            usage: Counts::of(value),
+            number: fields.get("sequence_number").and_then(Node::as_u64),
+            usage: Counts::of(node),
             error: error::of(name, fields),
             ..Self::default()
         };
         // Code Assist puts Gemini's event inside.
         let inside = match fields.get("response") {
-            Some(Value::Object(inside)) if inside.contains_key("candidates") => inside,
+            Some(Node::Object(inside)) if inside.contains_key("candidates") => inside,
             _ => fields,
         };
-        if let Some(choices) = fields.get("choices").and_then(Value::as_array) {
+        if let Some(choices) = fields.get("choices").and_then(Node::as_array) {
             event.dialect = Some(Dialect::Chat);
             choices.iter().for_each(|choice| event.choice(choice));
-        } else if let Some(kind) = fields.get("type").and_then(Value::as_str) {
+        } else if let Some(kind) = fields.get("type").and_then(Node::as_str) {
             match kind.strip_prefix("response.") {
                 Some(kind) => event.responses(kind, fields),
                 None => event.anthropic(kind, fields),
@@ -93,6 +93,8 @@ impl Event {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     fn read(data: &str) -> Event {

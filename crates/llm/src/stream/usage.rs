@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::event::Node;
 use crate::Usage;
 
 /// Counts of one event. A later one completes an earlier one: Anthropic tells the prompt at the
@@ -15,21 +16,21 @@ pub(super) struct Counts {
 
 impl Counts {
     /// What an event tells; `None` if nothing.
-    pub(super) fn of(event: &Value) -> Option<Self> {
+    pub(super) fn of(event: &Node<'_>) -> Option<Self> {
         // Anthropic and Responses put the first and the last of them inside.
         let inside = ["message", "response"].map(|name| event.get(name));
         let places = std::iter::once(event).chain(inside.into_iter().flatten());
         places.into_iter().find_map(Self::in_object)
     }
 
-    fn in_object(object: &Value) -> Option<Self> {
-        if let Some(gemini) = object.get("usageMetadata").and_then(Value::as_object) {
-            return Self::gemini(gemini);
+    fn in_object(object: &Node<'_>) -> Option<Self> {
+        if let Some(Value::Object(gemini)) = object.get("usageMetadata").map(Node::to_value) {
+            return Self::gemini(&gemini);
         }
-        if let Some(chat) = Usage::of_value(object) {
+        let usage = object.get("usage")?.to_value();
+        if let Some(chat) = Usage::of_counts(&usage) {
             return Some(chat.into());
         }
-        let usage = object.get("usage")?.as_object()?;
         let count = |name| usage.get(name).and_then(Value::as_u64);
         // Anthropic counts cached tokens beside the others, OpenAI's responses among them.
         let read = count("cache_read_input_tokens");
@@ -95,8 +96,12 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    fn of(event: &Value) -> Option<Counts> {
+        Counts::of(&serde_json::from_str(&event.to_string()).unwrap())
+    }
+
     fn total(events: &[Value]) -> Usage {
-        let counts = events.iter().filter_map(Counts::of);
+        let counts = events.iter().filter_map(of);
         counts.fold(Counts::default(), Counts::then).total()
     }
 
@@ -124,6 +129,6 @@ mod tests {
         let responses = json!({"type": "response.completed", "response": {"usage": {
             "input_tokens": 8, "input_tokens_details": {"cached_tokens": 3}, "output_tokens": 2}}});
         assert_eq!(total(&[responses]), usage(8, 3, 2));
-        assert_eq!(Counts::of(&json!({"usage": "none"})), None);
+        assert_eq!(of(&json!({"usage": "none"})), None);
     }
 }

@@ -1,15 +1,16 @@
 //! What an event says in each dialect.
 
-use serde_json::{Map, Value};
-
-use super::{Event, InBand};
+use super::{
+    Event, InBand,
+    node::{Node, Object},
+};
 use crate::stream::Dialect;
 
 impl Event {
-    pub(super) fn choice(&mut self, choice: &Value) {
+    pub(super) fn choice(&mut self, choice: &Node<'_>) {
         let answer = bit(choice);
         self.answers |= answer;
-        let reason = choice.get("finish_reason").and_then(Value::as_str);
+        let reason = choice.get("finish_reason").and_then(Node::as_str);
         match reason {
             None | Some("") => {}
             Some("error") => {
@@ -27,7 +28,7 @@ impl Event {
         self.content |= said || choice.get("text").is_some_and(is_something);
     }
 
-    pub(super) fn anthropic(&mut self, kind: &str, fields: &Map<String, Value>) {
+    pub(super) fn anthropic(&mut self, kind: &str, fields: &Object<'_>) {
         let delta = fields.get("delta");
         match kind {
             "message_start" => {}
@@ -50,18 +51,18 @@ impl Event {
         self.dialect = Some(Dialect::Anthropic);
     }
 
-    pub(super) fn gemini(&mut self, fields: &Map<String, Value>) {
+    pub(super) fn gemini(&mut self, fields: &Object<'_>) {
         self.dialect = Some(Dialect::Gemini);
-        let candidates = fields.get("candidates").and_then(Value::as_array);
+        let candidates = fields.get("candidates").and_then(Node::as_array);
         for candidate in candidates.into_iter().flatten() {
             let answer = bit(candidate);
             self.answers |= answer;
-            match candidate.get("finishReason").and_then(Value::as_str) {
+            match candidate.get("finishReason").and_then(Node::as_str) {
                 None | Some("" | "FINISH_REASON_UNSPECIFIED") => {}
                 Some(_) => self.finished |= answer,
             }
             let parts = candidate.get("content").and_then(|c| c.get("parts"));
-            let mut parts = parts.and_then(Value::as_array).into_iter().flatten();
+            let mut parts = parts.and_then(Node::as_array).into_iter().flatten();
             self.content |= parts.any(is_part);
         }
         // The prompt was blocked: that is all there will be.
@@ -74,7 +75,7 @@ impl Event {
         }
     }
 
-    pub(super) fn responses(&mut self, kind: &str, fields: &Map<String, Value>) {
+    pub(super) fn responses(&mut self, kind: &str, fields: &Object<'_>) {
         self.dialect = Some(Dialect::Responses);
         self.answers = 1;
         match kind {
@@ -102,49 +103,49 @@ impl Event {
 }
 
 /// The bit of an answer's index. More answers than bits share the last one.
-fn bit(answer: &Value) -> u128 {
-    let index = answer.get("index").and_then(Value::as_u64).unwrap_or(0);
+fn bit(answer: &Node<'_>) -> u128 {
+    let index = answer.get("index").and_then(Node::as_u64).unwrap_or(0);
     1u128 << index.min(127)
 }
 
 /// A text, list or object that is not empty.
-fn is_something(value: &Value) -> bool {
+fn is_something(value: &Node<'_>) -> bool {
     match value {
-        Value::String(text) => !text.is_empty(),
-        Value::Array(items) => !items.is_empty(),
-        Value::Object(fields) => !fields.is_empty(),
+        Node::String(text) => !text.is_empty(),
+        Node::Array(items) => !items.is_empty(),
+        Node::Object(fields) => !fields.is_empty(),
         _ => false,
     }
 }
 
 /// Whether there is anything in it but whose it is. Kinds of content that are not known yet are
 /// content.
-fn says_more_than_a_role(delta: &Value) -> bool {
+fn says_more_than_a_role(delta: &Node<'_>) -> bool {
     const LABELS: [&str; 4] = ["role", "type", "id", "index"];
-    let fields = delta.as_object().into_iter().flatten();
+    let fields = delta.as_object().into_iter().flat_map(Object::iter);
     fields
-        .filter(|(name, _)| !LABELS.contains(&name.as_str()))
+        .filter(|(name, _)| !LABELS.contains(name))
         .any(|(_, value)| is_something(value))
 }
 
 /// A block that begins: text begins empty, a tool's name is content.
-fn is_block(block: &Value) -> bool {
-    match block.get("type").and_then(Value::as_str) {
+fn is_block(block: &Node<'_>) -> bool {
+    match block.get("type").and_then(Node::as_str) {
         Some("text" | "thinking") => says_more_than_a_role(block),
         _ => true,
     }
 }
 
-fn is_part(part: &Value) -> bool {
-    let fields = part.as_object().into_iter().flatten();
+fn is_part(part: &Node<'_>) -> bool {
+    let fields = part.as_object().into_iter().flat_map(Object::iter);
     fields
         .filter(|(name, _)| *name != "thoughtSignature")
         .any(|(_, value)| is_something(value))
 }
 
 /// An item of a response: a message or reasoning begins empty, a call is content.
-fn is_item(item: &Value) -> bool {
-    match item.get("type").and_then(Value::as_str) {
+fn is_item(item: &Node<'_>) -> bool {
+    match item.get("type").and_then(Node::as_str) {
         Some("message" | "reasoning") => ["content", "summary"]
             .iter()
             .filter_map(|name| item.get(name))

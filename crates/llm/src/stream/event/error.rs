@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::node::{Node, Object};
 use crate::stream::Dialect;
 
 /// An error in an event.
@@ -16,28 +17,28 @@ pub(in crate::stream) struct InBand {
 impl InBand {
     /// An error that stands between events, as bare JSON.
     pub(in crate::stream) fn stray(text: &[u8]) -> Option<Self> {
-        let value = match serde_json::from_slice(text).ok()? {
-            Value::Array(mut items) if items.len() == 1 => items.pop()?,
-            value => value,
+        let node = match serde_json::from_slice(text).ok()? {
+            Node::Array(mut items) if items.len() == 1 => items.pop()?,
+            node => node,
         };
-        let error = value.get("error").is_some_and(truthy);
-        error.then_some(Self {
-            body: value,
+        let error = node.get("error").is_some_and(truthy);
+        error.then(|| Self {
+            body: node.to_value(),
             visible_in: &[],
         })
     }
 }
 
-pub(super) fn of(name: &[u8], fields: &Map<String, Value>) -> Option<InBand> {
+pub(super) fn of(name: &[u8], fields: &Object<'_>) -> Option<InBand> {
     const VISIBLE_FIELD: &[Dialect] = &[Dialect::Chat, Dialect::Gemini];
     const VISIBLE_NAMED: &[Dialect] = &[Dialect::Chat, Dialect::Gemini, Dialect::Anthropic];
-    let kind = fields.get("type").and_then(Value::as_str);
+    let kind = fields.get("type").and_then(Node::as_str);
     let named = name == b"error";
     if let Some(error) = fields.get("error").filter(|e| truthy(e)) {
         // Responses flatten theirs; the others nest it.
-        let responses = kind == Some("error") && !error.is_object();
+        let responses = kind == Some("error") && error.as_object().is_none();
         return Some(InBand {
-            body: Value::Object(fields.clone()),
+            body: Value::Object(fields.to_map()),
             visible_in: match (named, responses) {
                 (_, true) => &[Dialect::Responses],
                 (true, _) => VISIBLE_NAMED,
@@ -47,14 +48,14 @@ pub(super) fn of(name: &[u8], fields: &Map<String, Value>) -> Option<InBand> {
     }
     if kind == Some("response.failed") {
         let error = fields.get("response").and_then(|r| r.get("error"));
-        let error = error.filter(|e| truthy(e)).cloned();
+        let error = error.filter(|e| truthy(e)).map(Node::to_value);
         return Some(InBand {
             body: wrap(error.unwrap_or_else(|| Value::Object(Map::new()))),
             visible_in: &[Dialect::Responses],
         });
     }
     // Bedrock names an exception in the frame's headers.
-    let exception = match fields.get(":exception-type").and_then(Value::as_str) {
+    let exception = match fields.get(":exception-type").and_then(Node::as_str) {
         Some(exception) => Some(exception),
         None => std::str::from_utf8(name)
             .ok()
@@ -64,7 +65,7 @@ pub(super) fn of(name: &[u8], fields: &Map<String, Value>) -> Option<InBand> {
         let mut error = Map::new();
         error.insert("code".into(), exception.into());
         if let Some(message) = fields.get("message") {
-            error.insert("message".into(), message.clone());
+            error.insert("message".into(), message.to_value());
         }
         return Some(InBand {
             body: wrap(Value::Object(error)),
@@ -72,7 +73,7 @@ pub(super) fn of(name: &[u8], fields: &Map<String, Value>) -> Option<InBand> {
         });
     }
     if named || kind == Some("error") {
-        let mut error = fields.clone();
+        let mut error = fields.to_map();
         if kind == Some("error") {
             error.shift_remove("type");
             error.shift_remove("sequence_number");
@@ -95,11 +96,11 @@ fn wrap(error: Value) -> Value {
 }
 
 /// What a script language takes for true: `"error": null` is none.
-fn truthy(value: &Value) -> bool {
+fn truthy(value: &Node<'_>) -> bool {
     match value {
-        Value::Null | Value::Bool(false) => false,
-        Value::String(text) => !text.is_empty(),
-        Value::Number(n) => n.as_f64() != Some(0.0),
+        Node::Null | Node::Bool(false) => false,
+        Node::String(text) => !text.is_empty(),
+        Node::Number(n) => n.as_f64() != Some(0.0),
         _ => true,
     }
 }
