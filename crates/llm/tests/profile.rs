@@ -150,6 +150,25 @@ fn limits_of_the_answer() {
 }
 
 #[test]
+fn no_way_of_writing_a_number_is_a_way_around_a_limit() {
+    let profile = TargetProfile::gemini_compat("g").cap_max_tokens(100);
+    let sent = |fields: &str| {
+        let sent = profile.rewrite_bytes(&format!(r#"{{"model":"g",{fields}}}"#).into());
+        String::from_utf8(sent.to_vec()).unwrap()
+    };
+    for huge in ["101", "4e3", "4000.0", "99999999999999999999999", "1e999"] {
+        let asked = sent(&format!(r#""max_tokens":{huge}"#));
+        assert_eq!(asked, r#"{"model":"g","max_tokens":100}"#);
+        assert!(sent(&format!(r#""temperature":{huge}"#)).contains(r#""temperature":2"#));
+        assert!(sent(&format!(r#""n":{huge}"#)).contains(r#""n":8"#));
+    }
+    for fits in ["100", "1e2", "-1e999", "\"4000\"", "[4000]"] {
+        let asked = format!(r#""max_tokens":{fits}"#);
+        assert_eq!(sent(&asked), format!(r#"{{"model":"g",{asked}}}"#));
+    }
+}
+
+#[test]
 fn fields_renamed_and_clamped() {
     let profile = TargetProfile::new()
         .rename("max_tokens", "max_completion_tokens")

@@ -128,11 +128,19 @@ impl<'c> Fields<'c> {
         let Some(value) = self.0.get_mut(name) else {
             return;
         };
-        let Ok(read) = serde_json::from_str::<Number>(value.get()) else {
+        let Some(number) = clamped(value.get(), range) else {
             return;
         };
-        if let Some(Ok(number)) = clamped(&read, range).map(|number| to_raw_value(&number)) {
+        if let Ok(number) = to_raw_value(&number) {
             *value = Cow::Owned(number);
+        }
+    }
+
+    /// Brings a count down to the most that it may be, in whatever way it is written.
+    pub(super) fn cap(&mut self, name: &'static str, most: u64) {
+        let asked = self.get(name).and_then(whole);
+        if asked.is_some_and(|asked| asked > most) {
+            self.set(name, most);
         }
     }
 
@@ -151,9 +159,26 @@ impl<'c> Fields<'c> {
     }
 }
 
+/// A number as it is written; one too large for this program is infinite. What JSON has besides
+/// numbers is none to Rust either.
+fn number(written: &str) -> Option<f64> {
+    written.parse().ok()
+}
+
+/// The whole part of a number; the largest there is in the place of a larger one.
+fn whole(written: &str) -> Option<u64> {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "it saturates"
+    )]
+    let inexact = || number(written).map(|number| number as u64);
+    written.parse().ok().or_else(inexact)
+}
+
 /// The nearest number in a range; `None` for one that is in it.
-fn clamped(number: &Number, range: &RangeInclusive<f64>) -> Option<Number> {
-    let asked = number.as_f64().filter(|asked| !range.contains(asked))?;
+fn clamped(written: &str, range: &RangeInclusive<f64>) -> Option<Number> {
+    let asked = number(written).filter(|asked| !range.contains(asked))?;
     let bound = match asked < *range.start() {
         true => *range.start(),
         false => *range.end(),
@@ -161,7 +186,7 @@ fn clamped(number: &Number, range: &RangeInclusive<f64>) -> Option<Number> {
     #[expect(clippy::cast_possible_truncation, reason = "it is whole and small")]
     let whole = (bound.fract() == 0.0 && bound.abs() < 1e15).then_some(bound as i64);
     match whole {
-        Some(whole) if !number.is_f64() => Some(Number::from(whole)),
+        Some(whole) if !written.contains(['.', 'e', 'E']) => Some(Number::from(whole)),
         _ => Number::from_f64(bound),
     }
 }

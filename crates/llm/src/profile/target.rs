@@ -319,12 +319,7 @@ impl TargetProfile {
         }
         let set = NAMES.into_iter().find(|name| chat.is_set(name));
         match (set, self.most_tokens) {
-            (Some(name), Some(most)) => {
-                let asked = chat.get(name).and_then(|value| value.parse::<u64>().ok());
-                if asked.is_some_and(|asked| asked > most) {
-                    chat.set(name, most);
-                }
-            }
+            (Some(name), Some(most)) => chat.cap(name, most),
             (None, most) => {
                 let wanted = self.max_tokens.map(|n| n.min(most.unwrap_or(u64::MAX)));
                 if let Some(wanted) = wanted {
