@@ -74,7 +74,9 @@ impl<F: Future> Future for Rewoken<F> {
         // Before it is at rest: whoever wakes it then finds the task.
         this.own.task.register(cx.waker());
         for _ in 0..MOST_ROUNDS {
-            this.own.state.store(POLLED, Ordering::Release);
+            // A swap, not a store: who woke it since and found it woken has told nobody, so what it
+            // did before must be seen now.
+            this.own.state.swap(POLLED, Ordering::AcqRel);
             let mut own = Context::from_waker(this.waker);
             if let Poll::Ready(out) = this.inner.as_mut().poll(&mut own) {
                 return Poll::Ready(out);
@@ -96,7 +98,11 @@ impl<F: Future> Future for Rewoken<F> {
 
 #[cfg(test)]
 mod tests {
-    use std::future::poll_fn;
+    use std::{
+        future::poll_fn,
+        sync::atomic::{AtomicBool, AtomicUsize},
+        thread,
+    };
 
     use super::*;
 
@@ -153,5 +159,63 @@ mod tests {
     fn one_that_never_stops_lets_others_go_first() {
         // Its task is woken once a turn, since it has more to do.
         assert_eq!(polled(usize::MAX - 1), (vec![1, 2, 3], false));
+    }
+
+    /// Whether its task was woken since it was last asked.
+    #[derive(Default)]
+    struct Flag(AtomicBool);
+
+    impl Wake for Flag {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::Release);
+        }
+    }
+
+    #[test]
+    fn what_another_thread_did_before_it_woke_is_seen() {
+        const TIMES: usize = 5_000;
+        let [done, woken, seen] = [(); 3].map(|()| Arc::new(AtomicUsize::new(0)));
+        let left = Arc::new(AtomicWaker::new());
+        let mut future = std::pin::pin!(Rewoken::new({
+            let (done, seen, left) = (Arc::clone(&done), Arc::clone(&seen), Arc::clone(&left));
+            poll_fn(move |cx| {
+                let now = done.load(Ordering::Acquire);
+                if now == 0 {
+                    left.register(cx.waker());
+                }
+                seen.store(now, Ordering::Release);
+                Poll::<()>::Pending
+            })
+        }));
+        let task = Arc::new(Flag::default());
+        let waker = Waker::from(Arc::clone(&task));
+        let mut cx = Context::from_waker(&waker);
+        assert!(future.as_mut().poll(&mut cx).is_pending());
+        let own = left.take().unwrap();
+        let other = thread::spawn({
+            let (woken, seen) = (Arc::clone(&woken), Arc::clone(&seen));
+            move || {
+                for n in 1..=TIMES {
+                    own.wake_by_ref();
+                    // It begins to be polled for the first while it is woken again.
+                    (0..n % 8).for_each(|_| std::hint::spin_loop());
+                    done.store(n, Ordering::Release);
+                    own.wake_by_ref();
+                    woken.store(n, Ordering::Release);
+                    while seen.load(Ordering::Acquire) != n {
+                        thread::yield_now();
+                    }
+                }
+            }
+        });
+        while seen.load(Ordering::Relaxed) != TIMES {
+            let woken = woken.load(Ordering::Acquire);
+            match task.0.swap(false, Ordering::AcqRel) {
+                true => assert!(future.as_mut().poll(&mut cx).is_pending()),
+                // Everything that was done before is told by now.
+                false => assert!(seen.load(Ordering::Relaxed) >= woken, "{woken} is lost"),
+            }
+        }
+        other.join().unwrap();
     }
 }
