@@ -535,6 +535,24 @@ async fn dropped_anywhere_each_attempt_is_recorded_once() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn whoever_leaves_before_an_answer_comes_up_got_it_from_nobody() {
+    let never = |_: Res| std::future::pending::<Result<Res, BoxError>>();
+    let driven = || retry().layer(answers(200));
+    let inside = || FailoverService::new([Target::new("vertex", driven())]).unwrap();
+    for stuck in [
+        Boxed::new(driven().and_then(never)),
+        Boxed::new(inside().and_then(never)),
+    ] {
+        let (request, ledger) = ledgered(get());
+        let call = targets([stuck]).oneshot(request);
+        tokio::time::timeout(SECOND, call).await.unwrap_err();
+        let report = ledger.report();
+        assert_eq!(report.attempts[0].class, Class::Success);
+        assert_eq!(report.target, None);
+    }
+}
+
 #[test]
 fn wrong_configuration_names_the_bound() {
     let none: [Target<Upstream, Req>; 0] = [];

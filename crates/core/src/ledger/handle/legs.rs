@@ -79,8 +79,8 @@ impl Ledger {
         };
         if succeeded {
             record.served = Some(leg);
-        } else if record.served == Some(leg) {
-            // What its driver saw never came up here.
+        } else if record.numbers(record.served).any(|served| served == leg) {
+            // What its driver saw, or that of a leg below it, never came up here.
             record.served = None;
         }
         drop(record);
