@@ -45,6 +45,26 @@ fn what_is_not_rewritten_goes_on_as_it_was_written() {
 }
 
 #[test]
+fn fields_are_those_of_one_object() {
+    for none in [
+        "",
+        "[1]",
+        "\"x\"",
+        "{",
+        "{} {}",
+        "{\"a\":\"\u{1}\"}",
+        "{\"a\":01}",
+    ] {
+        assert!(Fields::read(none.as_bytes()).is_err(), "{none}");
+    }
+    assert!(Fields::read(b"{\"a\":\"\xff\"}").is_err());
+    let twice = Fields::read(b" {\"a\":1,\"b\":[ ],\"\\u0061\":[2]} ").unwrap();
+    assert_eq!(twice.get("a"), Some("[2]"));
+    assert!(twice.has_some("a") && !twice.has_some("b") && !twice.has_some("c"));
+    assert_eq!(twice.to_bytes(), r#"{"a":[2],"b":[ ]}"#);
+}
+
+#[test]
 fn messages_that_must_be_read_and_cannot_be_are_told_of() {
     let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
     let asks = |role: &str, content: &str| {

@@ -44,7 +44,10 @@ impl<'c> Fields<'c> {
     ///
     /// These are no bytes of a JSON object.
     pub fn read(object: &'c [u8]) -> Result<Self, serde_json::Error> {
-        serde_json::from_slice(object)
+        let mut json = serde_json::Deserializer::from_slice(object);
+        let fields = json.deserialize_map(Top)?;
+        json.end()?;
+        Ok(Self(fields))
     }
 
     /// A value, as it is written.
@@ -197,27 +200,21 @@ fn is_plain(name: &str) -> bool {
     name.bytes().all(plain)
 }
 
-impl<'de: 'c, 'c> Deserialize<'de> for Fields<'c> {
-    fn deserialize<D: Deserializer<'de>>(object: D) -> Result<Self, D::Error> {
-        struct Object;
+struct Top;
 
-        impl<'de> Visitor<'de> for Object {
-            type Value = Fields<'de>;
+impl<'c> Visitor<'c> for Top {
+    type Value = IndexMap<Name<'c>, Cow<'c, RawValue>>;
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Fields<'de>, A::Error> {
-                let mut fields = IndexMap::new();
-                while let Some((name, value)) = object.next_entry::<_, &RawValue>()? {
-                    fields.insert(name, Cow::Borrowed(value));
-                }
-                Ok(Fields(fields))
-            }
+    fn visit_map<A: MapAccess<'c>>(self, mut object: A) -> Result<Self::Value, A::Error> {
+        let mut fields = IndexMap::new();
+        while let Some((name, value)) = object.next_entry::<_, &RawValue>()? {
+            fields.insert(name, Cow::Borrowed(value));
         }
-
-        object.deserialize_map(Object)
+        Ok(fields)
     }
 }
 
