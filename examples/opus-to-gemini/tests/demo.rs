@@ -21,7 +21,7 @@ use opus_to_gemini::{
 fn short() -> Settings {
     let retry_after = Duration::from_secs(20);
     let mut settings = Settings::default();
-    settings.speed = 20;
+    settings.speed = 10;
     settings.phases = vec![
         Phase::new("healthy", Behaviour::Answer, 6),
         Phase::new("hang", Behaviour::Hang, 30),
