@@ -33,6 +33,10 @@ const BUCKETS: [f64; 14] = [
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 180.0,
 ];
 
+/// As many tokens of one answer are counted, whatever its vendor says: past its end a counter would
+/// begin again.
+const MOST_TOKENS: u64 = 1 << 40;
+
 static HANDLE: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
 
 /// Takes the facade, if nothing has it yet.
@@ -137,7 +141,7 @@ pub(super) fn ended(entry: &Entry, took: Duration) {
         ];
         for (kind, count) in kinds {
             let labels = vec![target.clone(), Label::from_static_parts("kind", kind)];
-            counter!("spillway.gateway.tokens", labels).increment(count);
+            counter!("spillway.gateway.tokens", labels).increment(count.min(MOST_TOKENS));
         }
     }
     if let Some(cost) = entry.cost {

@@ -175,16 +175,27 @@ async fn counts_of_tokens_may_be_any_numbers() {
     let vendor =
         Stub::start(move |_| answer(200, "application/json", body.to_string().into())).await;
     let served = Served::start(|config| vendor.join(config)).await;
-    for _ in 0..3 {
+    let mut counted = 0;
+    for n in 1..=3 {
         let reply = served.send(served.chat(&ask("stub", hello()))).await;
         assert_eq!(reply.status, 200);
+        assert_eq!(served.calls(n).await[0]["outcome"], "answered");
+        let before = std::mem::replace(&mut counted, counted_tokens(&served).await);
+        assert!(counted > before, "a counter only grows: {counted}");
     }
-    let calls = served.calls(3).await;
-    assert_eq!(calls[0]["outcome"], "answered");
     let status = served.status().await;
     let targets = status["targets"].as_array().unwrap();
     let stub = targets.iter().find(|t| t["name"] == "stub").unwrap();
     assert_eq!(stub["figures"]["tokens"]["output"], u64::MAX);
+}
+
+/// The tokens that went to the stub, of all gateways of this process.
+async fn counted_tokens(served: &Served) -> u64 {
+    let metrics = served.get("/metrics").await;
+    let series = "spillway_gateway_tokens_total{target=\"stub\",kind=\"input\"} ";
+    let mut lines = metrics.text().lines();
+    let count = lines.find_map(|line| line.strip_prefix(series));
+    count.unwrap().parse().unwrap()
 }
 
 #[tokio::test]
