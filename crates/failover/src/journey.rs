@@ -303,7 +303,8 @@ where
     /// in how the request was made to fit this target: the caller gets the primary's outcome.
     fn caller_fault(&mut self, kept: Kept<Res>) -> Next<Req, Res> {
         kept.leg.stop(Cause::CallerFault);
-        match self.behind().primary.take() {
+        let primary = self.behind.as_mut().and_then(|b| b.primary.take());
+        match primary {
             Some(primary) => {
                 tracing::warn!(
                     spillway.target = self.target(),
