@@ -3,7 +3,7 @@
 use std::{
     cell::Cell,
     fmt,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, SystemTime},
 };
 
@@ -75,6 +75,34 @@ pub fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// Something that is due at most once in a while: a warning of what would else be warned of without
+/// end.
+#[derive(Debug)]
+pub struct Every {
+    each: Duration,
+    last: Mutex<Option<Instant>>,
+}
+
+impl Every {
+    /// Due at once, and then so long after it was.
+    pub const fn new(each: Duration) -> Self {
+        Self {
+            each,
+            last: Mutex::new(None),
+        }
+    }
+
+    /// Whether it is due at a moment; if so it was.
+    pub fn is_due(&self, now: Instant) -> bool {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let due = last.is_none_or(|last| now.saturating_duration_since(last) >= self.each);
+        if due {
+            *last = Some(now);
+        }
+        due
+    }
+}
+
 /// Where wall time comes from. Only dates that a server sends need it, and only where the response
 /// has no `Date` of its own.
 pub trait WallClock: Send + Sync + 'static {
@@ -144,6 +172,14 @@ mod tests {
         assert_eq!((Some(inner.0), inner.1), (seen, seen));
         ended();
         assert_eq!(ending(|| ()).1, None);
+    }
+
+    #[test]
+    fn what_is_due_comes_once_in_a_while() {
+        let (every, start) = (Every::new(Duration::from_secs(60)), now());
+        let at = |secs| every.is_due(start + Duration::from_secs(secs));
+        let due: Vec<_> = [0, 0, 59, 60, 61, 119, 120].into_iter().map(at).collect();
+        assert_eq!(due, [true, false, false, true, false, false, true]);
     }
 
     #[test]

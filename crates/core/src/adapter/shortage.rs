@@ -4,17 +4,16 @@ use std::{
     error::Error,
     io,
     net::{Ipv4Addr, UdpSocket},
-    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
-use tokio::time::Instant;
-
-use crate::{Class, Reading, clock};
+use crate::{
+    Class, Reading,
+    clock::{self, Every},
+};
 
 /// Of the process and of the whole system (`EMFILE`, `ENFILE`), which have no kind of their own in
-/// `std`; the same
-/// numbers on every common Unix.
+/// `std`; the same numbers on every common Unix.
 #[cfg(unix)]
 const NO_DESCRIPTOR: [i32; 2] = [24, 23];
 /// Of files and of sockets (`ERROR_TOO_MANY_OPEN_FILES`, `WSAEMFILE`).
@@ -24,9 +23,7 @@ const NO_DESCRIPTOR: [i32; 2] = [4, 10024];
 const NO_DESCRIPTOR: [i32; 0] = [];
 
 /// There is a warning once in this time: whatever runs out is asked for again at once.
-const EACH: Duration = Duration::from_secs(60);
-
-static WARNED: Once = Once::new();
+static WARNED: Every = Every::new(Duration::from_secs(60));
 
 /// No descriptor was left for the connection: nothing was sent, and no target is to blame.
 pub(super) fn no_descriptor(error: &(dyn Error + 'static)) -> Option<Reading> {
@@ -56,24 +53,6 @@ fn behind_lookup(error: &io::Error) -> Option<i32> {
     socket.err()?.raw_os_error()
 }
 
-/// Once in a while.
-struct Once(Mutex<Option<Instant>>);
-
-impl Once {
-    const fn new() -> Self {
-        Self(Mutex::new(None))
-    }
-
-    fn is_due(&self, now: Instant) -> bool {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let due = last.is_none_or(|last| now.saturating_duration_since(last) >= EACH);
-        if due {
-            *last = Some(now);
-        }
-        due
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,13 +61,5 @@ mod tests {
     fn a_name_that_nobody_knows_is_no_lack_of_ours() {
         let unknown = "failed to lookup address information: Name or service not known";
         assert_eq!(no_descriptor(&io::Error::other(unknown)), None);
-    }
-
-    #[test]
-    fn a_warning_comes_once_in_a_while() {
-        let (once, start) = (Once::new(), Instant::now());
-        let at = |secs| once.is_due(start + Duration::from_secs(secs));
-        let due: Vec<_> = [0, 0, 59, 60, 61, 119, 120].into_iter().map(at).collect();
-        assert_eq!(due, [true, false, false, true, false, false, true]);
     }
 }

@@ -13,9 +13,9 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
     task::JoinSet,
-    time::{Instant, interval, sleep, timeout},
+    time::{interval, sleep, timeout},
 };
-use tower_spillway_core::clock;
+use tower_spillway_core::clock::{self, Every};
 
 use super::{
     Gateway, after,
@@ -43,10 +43,10 @@ pub(super) async fn serve(
     let table = gateway.current().table().clone();
     let queue = gateway.queue();
     let most = queue.most_in_flight() + queue.most_waiting() + SPARE;
-    let mut door = Door {
+    let door = Door {
         listener,
         connections: Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS))),
-        told: None,
+        told: Every::new(TELL_EACH),
     };
     let server = Server {
         router: gateway.router(),
@@ -94,13 +94,13 @@ pub(super) async fn serve(
 struct Door {
     listener: TcpListener,
     connections: Arc<Semaphore>,
-    /// When it was last said that none can be taken.
-    told: Option<Instant>,
+    /// It was said that none can be taken.
+    told: Every,
 }
 
 impl Door {
     /// A connection, once there is room for one; `None` if it was none.
-    async fn accept(&mut self) -> Option<(TcpStream, OwnedSemaphorePermit)> {
+    async fn accept(&self) -> Option<(TcpStream, OwnedSemaphorePermit)> {
         let place = Arc::clone(&self.connections).acquire_owned().await.ok()?;
         match self.listener.accept().await {
             Ok((stream, _)) => Some((stream, place)),
@@ -114,11 +114,8 @@ impl Door {
         }
     }
 
-    fn tell(&mut self, error: &io::Error) {
-        let now = clock::now();
-        let recent = |told: Instant| now.saturating_duration_since(told) < TELL_EACH;
-        if !self.told.is_some_and(recent) {
-            self.told = Some(now);
+    fn tell(&self, error: &io::Error) {
+        if self.told.is_due(clock::now()) {
             tracing::warn!(
                 %error,
                 "no connection can be taken, callers wait: is the limit of open files too low \
