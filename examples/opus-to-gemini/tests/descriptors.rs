@@ -3,6 +3,8 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may")]
 
+mod listening;
+
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
@@ -56,13 +58,7 @@ impl Gateway {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let address = loop {
-            let line = lines.next().unwrap().unwrap();
-            if let Some(rest) = line.strip_prefix("Listening on http://") {
-                break rest.split(": ").next().unwrap().to_owned();
-            }
-        };
+        let address = listening::address(process.stdout.take().unwrap());
         let log = Arc::<Mutex<Vec<_>>>::default();
         let (lines, seen) = (process.stderr.take().unwrap(), Arc::clone(&log));
         thread::spawn(move || {

@@ -3,9 +3,11 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
+mod listening;
+
 use std::{
     fs,
-    io::{BufRead, BufReader, Read, Write},
+    io::{Read, Write},
     net::TcpStream,
     path::Path,
     process::{Child, Command, Stdio},
@@ -23,13 +25,7 @@ fn serve(config: &Path) -> (Child, String) {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let mut lines = BufReader::new(serving.stdout.take().unwrap()).lines();
-    let address = loop {
-        let line = lines.next().unwrap().unwrap();
-        if let Some(rest) = line.strip_prefix("Listening on http://") {
-            break rest.split(": ").next().unwrap().to_owned();
-        }
-    };
+    let address = listening::address(serving.stdout.take().unwrap());
     (serving, address)
 }
 
