@@ -10,7 +10,6 @@ use axum::{
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts};
 use http_body_util::{BodyExt, Full};
-use tower::ServiceExt;
 use tower_spillway_core::{BodyEnd, Class, Http, Ledger, Read, clock};
 use tower_spillway_llm::{StreamUsage, stream::is_event_stream};
 
@@ -100,11 +99,7 @@ async fn serve(
         pipeline = pipeline.within(limit.saturating_sub(call.elapsed()));
     }
     let request = request(call, head.headers, asked.body);
-    let outcome = match pipeline.ready().await {
-        Ok(ready) => ready.send(request, asked.stream).await,
-        Err(error) => Err(error),
-    };
-    match outcome {
+    match pipeline.send(request, asked.stream).await {
         Ok(response) => answer(&pipeline, call.ledger(), response).await,
         Err(error) => Err(Failed::new(&pipeline, call.ledger()).error(&error)),
     }

@@ -62,7 +62,7 @@ pub use self::{
     fleet::{Fleet, NoChain},
     member::Member,
     probe::Probing,
-    service::Pipeline,
+    service::{Pipeline, ResponseFuture},
     stack::{AnswerBody, ChatRequest, ChatResponse},
     upstream::Upstream,
     whole::{WholeAnswer, WholeAnswerLayer, WholeFuture},

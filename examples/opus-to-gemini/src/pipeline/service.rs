@@ -5,11 +5,13 @@ use std::{
     future::Future,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll, ready},
+    task::{Context, Poll},
     time::Duration,
 };
 
+use pin_project_lite::pin_project;
 use secrecy::SecretString;
+use tower::util::Oneshot;
 use tower_circuit_breaker::Breaker;
 use tower_retry_budget::RatioBudget;
 use tower_service::Service;
@@ -33,11 +35,18 @@ use crate::{config::Config, keys};
 /// A vendor's answer, errors included, comes back as it is, with the call's
 /// [`Ledger`](tower_spillway_core::Ledger) among its extensions.
 ///
+/// It is always ready: what a call must wait for it waits for itself.
+///
 /// # Clone
 ///
-/// Clones share connections, breakers and budget.
+/// Clones share everything: connections, breakers and budget.
 #[derive(Clone)]
-pub struct Pipeline {
+pub struct Pipeline(Arc<Parts>);
+
+/// What a pipeline has.
+#[derive(Clone)]
+pub(super) struct Parts {
+    /// Each call has a clone of its own of one of the two.
     pub(super) plain: Stack,
     pub(super) streaming: Stack,
     pub(super) around: Around,
@@ -48,6 +57,10 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
+    pub(super) fn new(parts: Parts) -> Self {
+        Self(Arc::new(parts))
+    }
+
     /// Sets one up, with no target yet.
     pub fn builder() -> Builder {
         Builder::default()
@@ -95,15 +108,18 @@ impl Pipeline {
     /// The same pipeline with another deadline of a whole call, in the place of both of the
     /// configuration: shorter or longer. The limits of attempts stay.
     #[must_use]
-    pub fn within(mut self, deadline: Duration) -> Self {
-        self.plain = (self.around)(Some(deadline));
-        self.streaming = (self.around)(Some(deadline));
-        self
+    pub fn within(self, deadline: Duration) -> Self {
+        let stack = (self.0.around)(Some(deadline));
+        Self::new(Parts {
+            plain: stack.clone(),
+            streaming: stack,
+            ..Parts::clone(&self.0)
+        })
     }
 
     /// The breakers of all targets that have one, in their order.
     pub fn breakers(&self) -> &[Breaker] {
-        &self.breakers
+        &self.0.breakers
     }
 
     /// Futures that find out whether targets are back, for the user to spawn: see
@@ -113,51 +129,45 @@ impl Pipeline {
     /// "users"`, and none twice: what was given out before, by this or by another pipeline of the
     /// same [`Fleet`](super::Fleet), is under way.
     pub fn probes(&self) -> impl Iterator<Item = Probing> + use<> {
-        let started: Vec<_> = self
-            .probes
-            .iter()
-            .filter_map(|probe| probe.start())
-            .collect();
+        let probes = self.0.probes.iter();
+        let started: Vec<_> = probes.filter_map(|probe| probe.start()).collect();
         started.into_iter()
     }
 
     /// The budget of all retries; `None` if there is none, or one of the user's own.
     pub fn budget(&self) -> Option<&RatioBudget> {
-        self.budget.as_ref()
+        self.0.budget.as_ref()
     }
 
     /// The text with every key of this pipeline blotted out, fit to be shown.
     pub fn blot(&self, text: &str) -> String {
-        self.secrets.blot(text)
+        self.0.secrets.blot(text)
     }
 
     /// Calls it with a request of which it is known whether it asks for a stream.
-    pub(crate) fn send(
-        &mut self,
-        request: ChatRequest,
-        streams: bool,
-    ) -> <Self as Service<ChatRequest>>::Future {
+    pub(crate) fn send(&self, request: ChatRequest, streams: bool) -> ResponseFuture {
         // Streams have a deadline of their own: to the head, not to the last byte.
-        match streams {
-            true => self.streaming.call(request),
-            false => self.plain.call(request),
+        let stack = match streams {
+            true => &self.0.streaming,
+            false => &self.0.plain,
+        };
+        ResponseFuture {
+            call: Oneshot::new(stack.clone(), request),
         }
     }
 
     pub(crate) fn secrets(&self) -> &Secrets {
-        &self.secrets
+        &self.0.secrets
     }
 }
 
 impl Service<ChatRequest> for Pipeline {
     type Response = ChatResponse;
     type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<ChatResponse, BoxError>> + Send>>;
+    type Future = ResponseFuture;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        // Which one is called is known only with the request.
-        ready!(self.plain.poll_ready(cx))?;
-        self.streaming.poll_ready(cx)
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, mut request: ChatRequest) -> Self::Future {
@@ -166,11 +176,33 @@ impl Service<ChatRequest> for Pipeline {
     }
 }
 
+pin_project! {
+    /// A call of a [`Pipeline`]. Dropped, it is left where it is.
+    pub struct ResponseFuture {
+        #[pin]
+        call: Oneshot<Stack, ChatRequest>,
+    }
+}
+
+impl Future for ResponseFuture {
+    type Output = Result<ChatResponse, BoxError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.project().call.poll(cx)
+    }
+}
+
+impl fmt::Debug for ResponseFuture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseFuture").finish_non_exhaustive()
+    }
+}
+
 impl fmt::Debug for Pipeline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pipeline")
-            .field("breakers", &self.breakers)
-            .field("budget", &self.budget)
+            .field("breakers", &self.0.breakers)
+            .field("budget", &self.0.budget)
             .finish_non_exhaustive()
     }
 }

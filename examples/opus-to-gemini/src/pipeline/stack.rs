@@ -34,7 +34,7 @@ use super::{
     own::{AnyPolicy, Own},
     policies, refusal,
     secret::Secrets,
-    service::Pipeline,
+    service::{Parts, Pipeline},
     state::State,
     trust,
     whole::{WholeAnswerLayer, is_stream, looked_into},
@@ -131,7 +131,7 @@ impl Layers {
         let failover =
             FailoverService::new(targets)?.ready_within(self.config.failover.ready_within);
         let around = self.around(failover);
-        Ok(Pipeline {
+        Ok(Pipeline::new(Parts {
             plain: around(self.config.call.plain_deadline),
             streaming: around(self.streaming_deadline()),
             around,
@@ -139,7 +139,7 @@ impl Layers {
             probes: asked.iter().filter_map(|m| m.probe()).cloned().collect(),
             budget: self.ratio.clone(),
             secrets: Secrets::new(asked.iter().flat_map(|m| m.state().upstream.secrets())),
-        })
+        }))
     }
 
     /// What the targets that follow in this chain can do; the same one may be the last of another.
