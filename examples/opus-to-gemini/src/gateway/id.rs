@@ -1,5 +1,8 @@
 //! The id of a request.
 
+use std::io::Write;
+
+use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
 use tower_spillway_core::Chance;
 
@@ -22,8 +25,11 @@ impl RequestId {
     }
 
     pub(super) fn random() -> Self {
-        let text = format!("call-{}", random_hex());
-        let value = HeaderValue::try_from(text);
+        let mut text = [0; "call-".len() + 32];
+        // It fits.
+        write!(text.as_mut_slice(), "call-{:032x}", random_bits()).ok();
+        // Shared from the start: it is cloned for the log, the vendor and the answer.
+        let value = HeaderValue::from_maybe_shared(Bytes::from_owner(text));
         Self(value.unwrap_or(HeaderValue::from_static("call")))
     }
 
@@ -37,10 +43,10 @@ impl RequestId {
 }
 
 /// 128 random bits.
-pub(super) fn random_hex() -> String {
+pub(super) fn random_bits() -> u128 {
     let chance = Chance::thread();
-    let half = || chance.up_to(u64::MAX);
-    format!("{:016x}{:016x}", half(), half())
+    let half = || u128::from(chance.up_to(u64::MAX));
+    half() << 64 | half()
 }
 
 /// It is written to logs and sent to vendors.
@@ -64,6 +70,15 @@ mod tests {
         for odd in ["", "a b", "a\"b", &"x".repeat(65)] {
             assert!(of(odd).starts_with("call-"), "{odd}");
         }
-        assert_ne!(RequestId::random().as_str(), RequestId::random().as_str());
+    }
+
+    #[test]
+    fn a_random_id_is_32_digits_and_another_each_time() {
+        let (one, other) = (RequestId::random(), RequestId::random());
+        let digits = one.as_str().strip_prefix("call-").unwrap();
+        assert_eq!(digits.len(), 32);
+        assert!(digits.bytes().all(|b| b.is_ascii_hexdigit()));
+        assert!(is_plain(one.as_str().as_bytes()));
+        assert_ne!(one.as_str(), other.as_str());
     }
 }

@@ -36,6 +36,7 @@ mod asked;
 mod call;
 mod calls;
 mod chat;
+mod enter;
 mod error;
 mod failure;
 mod figures;

@@ -5,16 +5,15 @@
 
 use http::{HeaderMap, Request, StatusCode, Uri, header, uri::Authority};
 
-use super::{Gateway, error::ApiError};
+use super::error::ApiError;
 
-/// Refuses what a page of another site sends; and, where no keys are asked for on loopback, what
-/// comes under any other name than this machine's own.
-pub(super) fn check<B>(gateway: &Gateway, request: &Request<B>) -> Result<(), ApiError> {
+/// Refuses what a page of another site sends; and, where the gateway is `open` (no keys are asked
+/// for on loopback), what comes under any other name than this machine's own.
+pub(super) fn check<B>(request: &Request<B>, open: bool) -> Result<(), ApiError> {
     let host = host(request);
     if is_foreign(request.headers(), host.as_ref()) {
         return Err(foreign("This gateway is not for pages of other sites."));
     }
-    let open = gateway.is_loopback() && gateway.current().keys.is_empty();
     if open && !host.as_ref().is_none_or(|host| is_own_name(host.host())) {
         return Err(foreign(
             "This gateway is asked under a name that is not this machine's own. Ask 127.0.0.1 or \

@@ -3,7 +3,7 @@
 use axum::response::{IntoResponse, Response};
 use http::{HeaderName, HeaderValue, header};
 
-use super::{headers, id::random_hex};
+use super::{headers, id::random_bits};
 
 const PAGE: &str = include_str!("page.html");
 
@@ -11,7 +11,7 @@ const PAGE: &str = include_str!("page.html");
 const NONCE: &str = "{{nonce}}";
 
 pub(super) async fn page() -> Response {
-    let nonce = random_hex();
+    let nonce = format!("{:032x}", random_bits());
     let policy = format!(
         "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; \
          connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

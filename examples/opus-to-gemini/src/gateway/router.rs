@@ -2,16 +2,14 @@
 
 use axum::{
     Router,
-    extract::{Request, State},
-    middleware::{Next, from_fn_with_state},
+    extract::Request,
     response::{IntoResponse, Response},
     routing::{get, post},
 };
 use http::StatusCode;
 
 use super::{
-    Gateway, chat::chat, error::ApiError, headers::REQUEST_ID, health, id::RequestId, keys,
-    metrics, models, origin, page, status,
+    Gateway, chat::chat, enter::EnterLayer, error::ApiError, health, metrics, models, page, status,
 };
 
 /// What exists, as a caller is told that asks for anything else.
@@ -26,29 +24,16 @@ pub(super) fn router(gateway: &Gateway) -> Router {
         .route("/status", get(status::status))
         .route("/metrics", get(metrics::render))
         .method_not_allowed_fallback(wrong_method)
-        .layer(from_fn_with_state(gateway.clone(), keys::check));
+        .layer(EnterLayer::with_key(gateway));
     Router::new()
-        .merge(with_key)
         .route("/healthz", get(health::live))
         .route("/readyz", get(health::ready))
         .route("/", get(page::page))
         .method_not_allowed_fallback(wrong_method)
         .fallback(nothing_here)
-        .layer(from_fn_with_state(gateway.clone(), enter))
+        .layer(EnterLayer::open(gateway))
+        .merge(with_key)
         .with_state(gateway.clone())
-}
-
-/// What every request passes: it gets its id, and so does its answer, whoever gives it; pages of
-/// other sites come no further.
-async fn enter(State(gateway): State<Gateway>, mut request: Request, next: Next) -> Response {
-    let id = RequestId::of(request.headers());
-    request.extensions_mut().insert(id.clone());
-    let mut response = match origin::check(&gateway, &request) {
-        Ok(()) => next.run(request).await,
-        Err(error) => error.into_response(),
-    };
-    response.headers_mut().insert(REQUEST_ID, id.value());
-    response
 }
 
 async fn nothing_here(request: Request) -> Response {

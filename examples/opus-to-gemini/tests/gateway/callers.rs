@@ -3,6 +3,7 @@
 use http::Method;
 use opus_to_gemini::{config::Config, gateway::Gateway};
 use tokio::net::TcpListener;
+use tower::ServiceExt;
 
 use crate::{
     logs,
@@ -61,6 +62,51 @@ async fn where_keys_are_asked_for_nobody_passes_without_one() {
     assert_eq!(served.fakes.anthropic.log().len(), 1);
     for path in ["/", "/healthz", "/readyz"] {
         assert_eq!(served.get(path).await.status, 200, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn every_answer_has_an_id_and_only_routes_with_a_key_ask_for_one() {
+    let served = Served::start(with_keys).await;
+    for (method, path, origin, status) in [
+        (Method::POST, "/v1/chat/completions", None, 401),
+        (Method::GET, "/v1/chat/completions", None, 401),
+        (Method::DELETE, "/status", None, 401),
+        (Method::POST, "/healthz", None, 405),
+        (Method::DELETE, "/", None, 405),
+        (Method::GET, "/nothing", None, 404),
+        (Method::GET, "/readyz", None, 200),
+        (Method::HEAD, "/", None, 200),
+        (Method::GET, "/status", Some("https://evil.example"), 403),
+        (Method::GET, "/healthz", Some("https://evil.example"), 403),
+        (Method::GET, "/nothing", Some("https://evil.example"), 403),
+    ] {
+        let mut request = served.request(method.clone(), path, "");
+        let headers = request.headers_mut();
+        headers.insert("x-request-id", "mine-7".parse().unwrap());
+        if let Some(origin) = origin {
+            headers.insert("origin", origin.parse().unwrap());
+        }
+        let reply = served.send(request).await;
+        assert_eq!(reply.status, status, "{method} {path}");
+        let id = reply.header("x-request-id");
+        assert_eq!(id, Some("mine-7"), "{method} {path}");
+    }
+}
+
+#[tokio::test]
+async fn a_router_in_a_router_of_the_users_own_asks_for_the_same() {
+    let served = Served::start(with_keys).await;
+    let router = axum::Router::new().nest("/ai", served.gateway.router());
+    for (path, status) in [
+        ("/ai/v1/models", 401),
+        ("/ai/healthz", 200),
+        ("/ai/nothing", 404),
+    ] {
+        let request = http::Request::get(path).body(axum::body::Body::empty());
+        let reply = router.clone().oneshot(request.unwrap()).await.unwrap();
+        assert_eq!(reply.status(), status, "{path}");
+        assert!(reply.headers().contains_key("x-request-id"), "{path}");
     }
 }
 
