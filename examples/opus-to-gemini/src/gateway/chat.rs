@@ -1,10 +1,10 @@
 //! `POST /v1/chat/completions`
 
-use std::fmt::Display;
+use std::{convert::Infallible, fmt::Display};
 
 use axum::{
     body::Body,
-    extract::{Request, State},
+    extract::Request,
     response::{IntoResponse, Response},
 };
 use bytes::{Bytes, BytesMut};
@@ -30,7 +30,7 @@ use crate::pipeline::{AnswerBody, ChatRequest, ChatResponse, NoChain, Pipeline, 
 /// A longer error of a vendor's is cut off.
 const LONGEST_ERROR: usize = 1024 * 1024;
 
-pub(super) async fn chat(State(gateway): State<Gateway>, request: Request) -> Response {
+pub(super) async fn chat(gateway: Gateway, request: Request) -> Result<Response, Infallible> {
     let (head, body) = request.into_parts();
     let id = head.extensions.get::<RequestId>().cloned();
     let id = id.unwrap_or_else(RequestId::random);
@@ -42,7 +42,7 @@ pub(super) async fn chat(State(gateway): State<Gateway>, request: Request) -> Re
             call.fails(error.status().as_u16(), error.code());
             let mut response = error.into_response();
             tell(&call, response.headers_mut());
-            return response;
+            return Ok(response);
         }
     };
     let mut headers = served.headers;
@@ -61,7 +61,7 @@ pub(super) async fn chat(State(gateway): State<Gateway>, request: Request) -> Re
     };
     *response.status_mut() = served.status;
     *response.headers_mut() = headers;
-    response
+    Ok(response)
 }
 
 /// What a vendor said, for the caller.

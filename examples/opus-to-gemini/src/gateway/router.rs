@@ -4,9 +4,10 @@ use axum::{
     Router,
     extract::Request,
     response::{IntoResponse, Response},
-    routing::{get, post},
+    routing::{get, post_service},
 };
 use http::StatusCode;
+use tower::service_fn;
 
 use super::{
     Gateway, chat::chat, enter::EnterLayer, error::ApiError, health, metrics, models, page, status,
@@ -17,8 +18,11 @@ const ENDPOINTS: &str = "POST /v1/chat/completions, GET /v1/models, GET /v1/mode
                          GET /status, GET /metrics, GET /healthz, GET /readyz, GET /";
 
 pub(super) fn router(gateway: &Gateway) -> Router {
+    // A service and no handler: of a handler axum boxes the future, and then the route's again.
+    let here = gateway.clone();
+    let chat = service_fn(move |request| chat(here.clone(), request));
     let with_key = Router::new()
-        .route("/v1/chat/completions", post(chat))
+        .route("/v1/chat/completions", post_service(chat))
         .route("/v1/models", get(models::list))
         .route("/v1/models/{*model}", get(models::one))
         .route("/status", get(status::status))
