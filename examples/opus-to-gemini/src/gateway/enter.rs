@@ -1,7 +1,6 @@
 //! What every request passes on its way to its handler.
 
 use std::{
-    fmt,
     future::Future,
     pin::Pin,
     task::{Context, Poll, ready},
@@ -11,6 +10,7 @@ use axum::{
     extract::Request,
     response::{IntoResponse, Response},
 };
+use futures_util::future::{self, Either, Ready};
 use pin_project_lite::pin_project;
 use tower_layer::Layer;
 use tower_service::Service;
@@ -78,7 +78,7 @@ where
 {
     type Response = Response;
     type Error = S::Error;
-    type Future = EnterFuture<S::Future>;
+    type Future = EnterFuture<S::Future, S::Error>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.inner.poll_ready(cx)
@@ -86,37 +86,27 @@ where
 
     fn call(&mut self, mut request: Request) -> Self::Future {
         let id = RequestId::of(request.headers());
-        let state = match self.layer.check(&request) {
+        let answer = match self.layer.check(&request) {
             Ok(()) => {
                 request.extensions_mut().insert(id.clone());
-                State::Let {
-                    call: self.inner.call(request),
-                }
+                Either::Left(self.inner.call(request))
             }
-            Err(error) => State::Refused { error: Some(error) },
+            Err(error) => Either::Right(future::ready(Ok(error.into_response()))),
         };
-        EnterFuture { state, id }
+        EnterFuture { answer, id }
     }
 }
 
 pin_project! {
-    /// The future of [`Enter`].
-    pub(super) struct EnterFuture<F> {
+    /// The future of [`Enter`]: of what is inside, or of an answer that is there already.
+    pub(super) struct EnterFuture<F, E> {
         #[pin]
-        state: State<F>,
+        answer: Either<F, Ready<Result<Response, E>>>,
         id: RequestId,
     }
 }
 
-pin_project! {
-    #[project = StateProj]
-    enum State<F> {
-        Let { #[pin] call: F },
-        Refused { error: Option<ApiError> },
-    }
-}
-
-impl<F, E> Future for EnterFuture<F>
+impl<F, E> Future for EnterFuture<F, E>
 where
     F: Future<Output = Result<Response, E>>,
 {
@@ -124,21 +114,8 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        let mut response = match this.state.project() {
-            StateProj::Let { call } => ready!(call.poll(cx))?,
-            StateProj::Refused { error } => match error.take() {
-                Some(error) => error.into_response(),
-                // Polled after completion.
-                None => return Poll::Pending,
-            },
-        };
+        let mut response = ready!(this.answer.poll(cx))?;
         response.headers_mut().insert(REQUEST_ID, this.id.value());
         Poll::Ready(Ok(response))
-    }
-}
-
-impl<F> fmt::Debug for EnterFuture<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EnterFuture").finish_non_exhaustive()
     }
 }

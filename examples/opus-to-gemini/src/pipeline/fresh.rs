@@ -1,7 +1,6 @@
 //! After an attempt that timed out, none uses a connection that was open before.
 
 use std::{
-    fmt,
     future::Future,
     pin::Pin,
     task::{Context, Poll, ready},
@@ -85,11 +84,5 @@ where
             }
         }
         Poll::Ready(out)
-    }
-}
-
-impl<F> fmt::Debug for FreshFuture<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FreshFuture").finish_non_exhaustive()
     }
 }

@@ -44,7 +44,6 @@ use crate::{config::Config, keys};
 pub struct Pipeline(Arc<Parts>);
 
 /// What a pipeline has.
-#[derive(Clone)]
 pub(super) struct Parts {
     /// Each call has a clone of its own of one of the two.
     pub(super) plain: Stack,
@@ -113,7 +112,11 @@ impl Pipeline {
         Self::new(Parts {
             plain: stack.clone(),
             streaming: stack,
-            ..Parts::clone(&self.0)
+            around: Arc::clone(&self.0.around),
+            breakers: Arc::clone(&self.0.breakers),
+            probes: Arc::clone(&self.0.probes),
+            budget: self.0.budget.clone(),
+            secrets: self.0.secrets.clone(),
         })
     }
 

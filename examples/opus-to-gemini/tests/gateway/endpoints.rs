@@ -198,7 +198,10 @@ async fn the_router_may_be_nested_in_another_server() {
         ("/llm/nothing", 404),
         ("/healthz", 404),
     ] {
-        assert_eq!(ask(path).await.unwrap().status(), status, "{path}");
+        let answer = ask(path).await.unwrap();
+        assert_eq!(answer.status(), status, "{path}");
+        let has_id = answer.headers().contains_key("x-request-id");
+        assert_eq!(has_id, path.starts_with("/llm"), "{path}");
     }
     let page = ask("/llm").await.unwrap().into_body();
     let page = http_body_util::BodyExt::collect(page).await.unwrap();
